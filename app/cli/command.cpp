@@ -325,12 +325,12 @@ std::vector<std::size_t> Arguments::counts(std::string_view option) const {
 
 const std::vector<OptionSpec>& common_options() {
     static const std::vector<OptionSpec> options = {
-        {"--json", {}, "print one JSON document instead of text", "", false},
-        {"-q,--quiet", {}, "no progress, no notes", "", false},
-        {"-v,--verbose", {}, "also say what build this is and how long it took", "", false},
-        {"--progress", one_of({"auto", "bar", "lines", "none"}), "how to show progress", "auto", false},
-        {"--color", one_of({"auto", "always", "never"}), "colour on a terminal; NO_COLOR turns it off", "auto", false},
-        {"-h,--help", {}, "this text", "", false},
+        {"--json", {}, "print one JSON document instead of text"},
+        {"-q,--quiet", {}, "no progress, no notes"},
+        {"-v,--verbose", {}, "also say what build this is and how long it took"},
+        {"--progress", one_of({"auto", "bar", "lines", "none"}), "how to show progress", "auto"},
+        {"--color", one_of({"auto", "always", "never"}), "colour on a terminal; NO_COLOR turns it off", "auto"},
+        {"-h,--help", {}, "this text"},
     };
     return options;
 }
@@ -416,13 +416,13 @@ void print_data(std::string_view text) {
 void print_json(const Json& document) { print_data(document.text(2) + "\n"); }
 
 OptionSpec device_option(std::string help, std::string fallback) {
-    return {"--device", any_text("auto|cpu|cuda:0|emulated"), std::move(help), std::move(fallback), false};
+    return {"--device", any_text("auto|cpu|cuda:0|emulated"), std::move(help), std::move(fallback)};
 }
 
 OptionSpec threads_option(std::string_view what, std::string fallback) {
     return {"--threads", whole("N"),
             fmt::format("threads to compute with, 0: one for each processor; {} not depend on it", what),
-            std::move(fallback), false};
+            std::move(fallback)};
 }
 
 void keep_apart(const std::string& output, const std::string& other) {

@@ -97,8 +97,8 @@ int run_trial(const Arguments& arguments) {
     for (const char* option : {"--rows", "--cols", "--precision"})
         if (arguments.has(option))
             throw usage_error(
-                "{} has no effect without --device (one trial of 128 x 128 in float is timed): add "
-                "--device, or leave {} out",
+                "{} has no effect without --device (one trial of 128 x 128 in float is timed): add --device, or leave "
+                "{} out",
                 option, option);
     const validation::TrialTimings timed = validation::time_trials(seconds_of(arguments));
     plot_timings(arguments, "Whole trials and their parts, 128 x 128, float, one thread", timed.rows);
@@ -162,8 +162,8 @@ int run_cache(const Arguments& arguments) {
                                            static_cast<double>(arguments.count("--bits"))};
     if (layer.channels() > 2048)
         throw usage_error(
-            "--heads {} of --dim {} have {} channels in keys and values (a basis of at most 2048 is "
-            "timed): choose fewer",
+            "--heads {} of --dim {} have {} channels in keys and values (a basis of at most 2048 is timed): choose "
+            "fewer",
             layer.heads, layer.dimension, layer.channels());
     const estimators::CacheTimings timed = estimators::time_caches(layer, seconds_of(arguments));
     plot_timings(arguments, "Caches of a layer, 128 tokens, one thread", timed.rows);
@@ -226,9 +226,9 @@ Command bench_cache_command() {
             {},
             0,
             0,
-            {{"--heads", whole("H", 1, 64), "number of heads of keys, and of values", "2", false},
-             {"--dim", whole("D", 2, 1024), "channels of a head", "128", false},
-             {"--bits", whole("B", 1, 8), "bits of an entry", "2", false},
+            {{"--heads", whole("H", 1, 64), "number of heads of keys, and of values", "2"},
+             {"--dim", whole("D", 2, 1024), "channels of a head", "128"},
+             {"--bits", whole("B", 1, 8), "bits of an entry", "2"},
              seconds_option("5"),
              plot_option()},
             run_cache};
@@ -246,18 +246,17 @@ Command bench_theory_command() {
 }
 
 Command bench_model_command() {
-    return {
-        "bench model",
-        "time the forward pass of a model, in this program, in NumPy and of its matrix products alone",
-        {"spiked bench model --model model/ --tokens pages.npy"},
-        {},
-        0,
-        0,
-        {{"--model", any_text("FOLDER"),
-          "folder with config.json and safetensors of a Llama, Mistral, Qwen 2 or 3, or Phi-3 model", "", false},
-         {"--tokens", file_with({".npy"}), "token ids, one document per row; only the first row is used", "", false},
-         seconds_option("5")},
-        run_model};
+    return {"bench model",
+            "time the forward pass of a model, in this program, in NumPy and of its matrix products alone",
+            {"spiked bench model --model model/ --tokens pages.npy"},
+            {},
+            0,
+            0,
+            {{"--model", any_text("FOLDER"),
+              "folder with config.json and safetensors of a Llama, Mistral, Qwen 2 or 3, or Phi-3 model"},
+             {"--tokens", file_with({".npy"}), "token ids, one document per row; only the first row is used"},
+             seconds_option("5")},
+            run_model};
 }
 
 Command bench_trial_command() {
@@ -268,10 +267,10 @@ Command bench_trial_command() {
             {},
             0,
             0,
-            {{"--rows", whole("N", 2, 4096), "with --device: number of rows in a block", "128", false},
-             {"--cols", whole("D", 2, 4096), "with --device: number of columns in a block", "128", false},
+            {{"--rows", whole("N", 2, 4096), "with --device: number of rows in a block", "128"},
+             {"--cols", whole("D", 2, 4096), "with --device: number of columns in a block", "128"},
              {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
-              "with --device: precision of the entries", "float", false},
+              "with --device: precision of the entries", "float"},
              seconds_option("5"),
              device_option("time trials of studies on this device and on all processors instead, by the wall clock"),
              plot_option()},

@@ -65,11 +65,11 @@ int run_decompose_on_threads(const Arguments& arguments, estimators::Shape shape
     }
     print_text(
         timing_rows(timings, 1) +
-        fmt::format("{} threads are {:.2f} times as fast as one (p10).\nmicroseconds of wall-clock time a block: "
-                    "{} x {} in {}, all singular values and {} vectors a side; p10 is close to the time on a "
-                    "quiet machine.\n",
-                    threads, timings.front().p10 / timings.back().p10, shape.rows, shape.columns, enum_name(precision),
-                    wanted));
+        fmt::format(
+            "{} threads are {:.2f} times as fast as one (p10).\nmicroseconds of wall-clock time a block: "
+            "{} x {} in {}, all singular values and {} vectors a side; p10 is close to the time on a quiet machine.\n",
+            threads, timings.front().p10 / timings.back().p10, shape.rows, shape.columns, enum_name(precision),
+            wanted));
     return 0;
 }
 
@@ -117,25 +117,24 @@ int run_decompose(const Arguments& arguments) {
 Command bench_decompose_command() {
     return {
         "bench decompose",
-        "time the decomposition of a block, all singular values and leading vectors, in this program, in LAPACK "
-        "and in NumPy",
+        "time the decomposition of a block, all singular values and leading vectors, in this program, in LAPACK and in "
+        "NumPy",
         {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json",
          "spiked bench decompose --rows 1024 --cols 1024 --threads 2", "spiked bench decompose --device cuda:0"},
         {},
         0,
         0,
-        {{"--rows", whole("N", 2, 4096), "number of rows in a block", "128", false},
-         {"--cols", whole("D", 2, 4096), "number of columns in a block", "128", false},
+        {{"--rows", whole("N", 2, 4096), "number of rows in a block", "128"},
+         {"--cols", whole("D", 2, 4096), "number of columns in a block", "128"},
          {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
-          "precision of the entries", "float", false},
-         {"--vectors", whole("R"), "number of leading singular vectors on each side", "16", false},
+          "precision of the entries", "float"},
+         {"--vectors", whole("R"), "number of leading singular vectors on each side", "16"},
          seconds_option("5"),
          device_option(
              "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock"),
          {"--threads", whole("N", 0, 4096),
           "time this program on N threads and on one instead, by the wall clock: a large block is shared, of smaller "
-          "ones each thread has a batch (0: one for each processor)",
-          "", false},
+          "ones each thread has a batch (0: one for each processor)"},
          plot_option()},
         run_decompose};
 }

@@ -76,7 +76,7 @@ OptionSpec seconds_option(const std::string& fallback) {
 }
 
 OptionSpec plot_option() {
-    return {"--plot", any_text("FILE"), "bar chart of the rates per second: .svg, .png or .pdf", "", false};
+    return {"--plot", any_text("FILE"), "bar chart of the rates per second: .svg, .png or .pdf"};
 }
 
 }  // namespace spiked::app

@@ -242,8 +242,7 @@ std::string man_page() {
     const std::string version = version_line();
     std::string text = fmt::format(
         ".TH SPIKED 1 \"\" \"{}\"\n.ad l\n.SH NAME\nspiked \\- spiked random matrices, estimators and quantizers, and "
-        "which "
-        "statements about them hold\n.SH SYNOPSIS\n.B spiked\n.I COMMAND\n[options]\n.SH COMMANDS\n",
+        "which statements about them hold\n.SH SYNOPSIS\n.B spiked\n.I COMMAND\n[options]\n.SH COMMANDS\n",
         troff(version.substr(0, version.find(" ("))));
     for (const auto& command : commands()) {
         text += fmt::format(".SS {}\n{}.\n.PP\n.B spiked {}\n.I {}\n[options]\n", troff(command.name),

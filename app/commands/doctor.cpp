@@ -95,9 +95,7 @@ Command doctor_command() {
                  "cpu"),
              {"--stress",
               {},
-              "with --device also full batches of decompositions, trials and codecs, and a million random matrices",
-              "",
-              false}},
+              "with --device also full batches of decompositions, trials and codecs, and a million random matrices"}},
             run_doctor};
 }
 

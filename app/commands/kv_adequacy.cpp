@@ -35,8 +35,8 @@ Command kv_adequacy_command() {
     std::vector<OptionSpec> options = dump_options();
     const std::vector<OptionSpec> own = {
         {"--level", number("P", validation::adequacy_levels), "significance level of each test",
-         fmt::format("{}", validation::AdequacyPlan{}.level), false},
-        {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed", false},
+         fmt::format("{}", validation::AdequacyPlan{}.level)},
+        {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed"},
         threads_option(),
     };
     options = joined({options, own});

@@ -73,8 +73,7 @@ std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& f
     };
     return fmt::format(
         "{} at {} bits: {} -> {}, {}\n{} tensors of keys and values in {} blocks of {} tokens; {} other tensors as "
-        "they "
-        "are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
+        "they are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
         plan.method.text, plan.bits, plan.dump, plan.output, bytes_text(found.bytes), found.tensors, found.blocks,
         found.block_tokens, found.kept_tensors, bytes_text(found.kept_bytes), percent(found.key_error),
         percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none",
@@ -194,10 +193,10 @@ int golden(const Arguments& arguments) {
 
 Command kv_encode_command() {
     std::vector<OptionSpec> options = {
-        {"-o,--output", file_with({".spkv"}), "the coded dump to write", "", false},
+        {"-o,--output", file_with({".spkv"}), "the coded dump to write"},
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
          "method: a quantizer, an estimator and a quantizer, causal-klt or causal-klt-joint; spiked list shows all",
-         "tq-mse", false},
+         "tq-mse"},
         bits_option("4", estimators::and_causal_caches()),
         block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
         residual_option(),
@@ -231,7 +230,7 @@ Command kv_decode_command() {
             file_with({".spkv"}, "FILE.spkv"),
             1,
             1,
-            {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "the dump to write", "", false},
+            {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "the dump to write"},
              threads_option("the file does")},
             decode};
 }
@@ -243,9 +242,8 @@ Command kv_golden_command() {
             {},
             0,
             0,
-            {{"--write", file_with({".json"}), "write the test vectors", "", false},
-             {"--verify", file_with({".json"}), "compute them again and compare; exit 1 names the first that differs",
-              "", false}},
+            {{"--write", file_with({".json"}), "write the test vectors"},
+             {"--verify", file_with({".json"}), "compute them again and compare; exit 1 names the first that differs"}},
             golden};
 }
 

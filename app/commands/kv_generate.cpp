@@ -60,38 +60,35 @@ Command kv_generate_command() {
     const sim::KvLikeOptions options;
     const sim::KvLikeCache cache;
     std::vector<OptionSpec> all = {
-        {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-like.safetensors",
-         false},
-        {"--tokens", whole("T", 1), "number of tokens in the sequence", std::to_string(options.tokens), false},
-        {"--head-dim", whole("D", 2), "channels of a head", std::to_string(options.head_dim), false},
-        {"--layers", whole("L", 1), "number of layers, each with its own parameters", std::to_string(cache.layers),
-         false},
-        {"--heads", whole("H", 1), "number of key and value heads in a layer", std::to_string(cache.heads), false},
+        {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-like.safetensors"},
+        {"--tokens", whole("T", 1), "number of tokens in the sequence", std::to_string(options.tokens)},
+        {"--head-dim", whole("D", 2), "channels of a head", std::to_string(options.head_dim)},
+        {"--layers", whole("L", 1), "number of layers, each with its own parameters", std::to_string(cache.layers)},
+        {"--heads", whole("H", 1), "number of key and value heads in a layer", std::to_string(cache.heads)},
         {"--query-heads", whole("Q"), "number of query heads for each key and value head",
-         std::to_string(options.queries.heads), false},
+         std::to_string(options.queries.heads)},
         dtype_option(),
-        {"--prompt", whole("P"), "number of the prompt; other numbers give other prompts of the same model", "0",
-         false},
-        {"--seed", any_text("HEX"), "seed of the model and its prompts", "0x5eed", false}};
+        {"--prompt", whole("P"), "number of the prompt; other numbers give other prompts of the same model", "0"},
+        {"--seed", any_text("HEX"), "seed of the model and its prompts", "0x5eed"}};
     const auto of_tokens =
         in_group("The statistics of the tokens",
                  {{"--context-rank", whole("R"), "dimension of the context, the subspace that all tokens share",
-                   std::to_string(options.context.rank), false},
+                   std::to_string(options.context.rank)},
                   {"--noise", number("S", {.least = 0.0}), "scale of the part that is independent between tokens",
-                   fmt::format("{:g}", options.noise.scale), false},
+                   fmt::format("{:g}", options.noise.scale)},
                   {"--rotary-base", number("B", {.above = 1.0}), "base of the rotary embedding of keys and queries",
-                   fmt::format("{:g}", options.rotary->rope.base), false},
-                  {"--no-rotary", {}, "leave the rotary embedding out", "", false},
-                  {"--no-sink", {}, "leave the attention sink out", "", false}});
+                   fmt::format("{:g}", options.rotary->rope.base)},
+                  {"--no-rotary", {}, "leave the rotary embedding out"},
+                  {"--no-sink", {}, "leave the attention sink out"}});
     const auto of_needles = in_group(
         "Needles for kv retrieve",
         {{"--needles", whole("N"),
           "number of needles for kv retrieve: a key and a value planted among the tokens of the last layer, for which "
           "its last tokens ask",
-          "0", false},
+          "0"},
          {"--needle-logit", number("L", {.above = 0.0}),
           "attention logit of a question at its needle; above about 8, needles are found at any noise",
-          fmt::format("{:g}", cache.needle_logit), false}});
+          fmt::format("{:g}", cache.needle_logit)}});
     all = joined({all, of_tokens, of_needles});
     return {
         "kv generate",

@@ -223,7 +223,7 @@ int run_kv_inspect(const Arguments& arguments) {
 }  // namespace
 
 Command kv_inspect_command() {
-    const OptionSpec every{"--all", {}, "list every tensor, not those alike in one row", "", false};
+    const OptionSpec every{"--all", {}, "list every tensor, not those alike in one row"};
     const auto options = joined({{block_option(), every}, token_options(), storage_options()});
     return {"kv inspect",
             "tensors, possible layouts and missing metadata of a KV dump",

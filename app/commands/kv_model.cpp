@@ -30,9 +30,7 @@
 namespace spiked::app {
 namespace {
 
-OptionSpec store_option(const char* help) {
-    return {"-o,--output", file_with({".spiked"}, "STORE.spiked"), help, "", false};
-}
+OptionSpec store_option(const char* help) { return {"-o,--output", file_with({".spiked"}, "STORE.spiked"), help, ""}; }
 
 /// The run of a study whose store `-o` names; its cells, which `label` names, are made from the file `texts`.
 StudyRun kept_run(const Arguments& arguments, const std::string& texts, const char* label) {
@@ -128,8 +126,7 @@ int retrieve(const Arguments& arguments) {
              {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"})
             if (arguments.has(option))
                 throw usage_error(
-                    "{} belongs to prompts that are built for a model, and {} brings its own: leave one "
-                    "of them out",
+                    "{} belongs to prompts that are built for a model, and {} brings its own: leave one of them out",
                     option, plan.dumps.front());
     plan.dump = read_dump_options(arguments);
     read_needles(arguments, plan);
@@ -204,11 +201,10 @@ Command kv_dump_command() {
         0,
         {model_option(),
          {"--tokens", file_with({".npy"}),
-          "token ids, one document per row; tokens beyond the model's context are left out", "", false},
-         {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-dump.safetensors",
-          false},
-         {"--document", whole("N"), "document to run: row of --tokens, counted from 0", "0", false},
-         {"--name", any_text("NAME"), "name of the model in the metadata; by default that of the folder", "", false},
+          "token ids, one document per row; tokens beyond the model's context are left out"},
+         {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-dump.safetensors"},
+         {"--document", whole("N"), "document to run: row of --tokens, counted from 0", "0"},
+         {"--name", any_text("NAME"), "name of the model in the metadata; by default that of the folder"},
          dtype_option()},
         dump};
 }
@@ -221,17 +217,15 @@ Command kv_retrieve_command() {
         budget_option(),
         {"--plot", any_text("FILE"),
          "draw the attention of the first prompt's questions before and after compression, or of --prompts-file a "
-         "heatmap of the recall by context; as .svg, .png or .pdf",
-         "", false},
-        {"--plot-rows", one_of<reports::AnswerRows>(), "rows of that heatmap", "depth", false},
+         "heatmap of the recall by context; as .svg, .png or .pdf"},
+        {"--plot-rows", one_of<reports::AnswerRows>(), "rows of that heatmap", "depth"},
         store_option("keep every answer to --prompts-file in a store; the same command again resumes"),
         threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
-    const auto details =
-        in_group(how_it_is_measured,
-                 {{"--layers", one_of({"all", "last"}), "layers to compress; of dumps only the last", "all", false},
-                  block_option()});
+    const auto details = in_group(
+        how_it_is_measured,
+        {{"--layers", one_of({"all", "last"}), "layers to compress; of dumps only the last", "all"}, block_option()});
     options = joined({options, details, storage_options(), quantizer_options()});
     return {"kv retrieve",
             "measure how often a model, or its last layer in a dump, still finds needles (keys with values) in a "
@@ -252,7 +246,7 @@ Command kv_retrieve_command() {
 Command kv_perplexity_command() {
     std::vector<OptionSpec> options = {
         model_option(),
-        {"--tokens", file_with({".npy"}), "token ids, one document per row", "", false},
+        {"--tokens", file_with({".npy"}), "token ids, one document per row"},
         documents_option(),
         model_method_option(),
         several_bits_option("2,3,4"),
@@ -268,7 +262,7 @@ Command kv_perplexity_command() {
           "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
          {"--extra-bits", several(any_text("LAYER:SIDE=N"), "LAYER:SIDE=N[,...]"),
           "bits that these parts of the cache take beyond --bits, or fewer where N is negative", "", true},
-         {"--sinks", whole("N"), "number of first tokens that stay in fp16, which the bits count", "0", false},
+         {"--sinks", whole("N"), "number of first tokens that stay in fp16, which the bits count", "0"},
          block_option()});
     options = joined({options, details, quantizer_options()});
     return {"kv perplexity",

@@ -233,9 +233,8 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
     const std::vector<OptionSpec> options = {
         several_bits_option(bits),
         {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
-         "keep every number in a store; the same command again resumes", "", false},
-        {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it", "",
-         false},
+         "keep every number in a store; the same command again resumes"},
+        {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it"},
         threads_option(),
     };
     std::vector<OptionSpec> details = {
@@ -246,8 +245,7 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
         residual_option(),
         {"--attention", one_of({"causal", "bidirectional", "none"}),
          "keys that a query attends to, for files that do not say it (without it, attention is not measured); none: do "
-         "not measure attention",
-         "", false},
+         "not measure attention"},
     };
     return joined({options, in_group(how_it_is_measured, std::move(details)), dump_options(), quantizer_options()});
 }
@@ -255,11 +253,10 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
 }  // namespace
 
 Command kv_run_command() {
-    std::vector<OptionSpec> options = {
-        {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
-         "methods to compare; spiked list shows all. By default unrope+eoptshrink+tq-mse is added if the dumps "
-         "allow it",
-         "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
+    std::vector<OptionSpec> options = {{"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
+                                        "methods to compare; spiked list shows all. By default "
+                                        "unrope+eoptshrink+tq-mse is added if the dumps allow it",
+                                        "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
     options = joined({options, measuring_options("2,3,4")});
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
@@ -286,12 +283,10 @@ Command kv_frontier_command() {
          fmt::format("the error for the convex hull, --at and --plot; the table shows every measured one. With "
                      "--model: {} or {}",
                      fmt::join(of_models.begin(), of_models.end() - 1, ", "), of_models.back()),
-         "relative_l2", false},
-        {"--plot", any_text("FILE"), "draw the error against stored bits with the convex hull; as .svg, .png or .pdf",
-         "", false},
+         "relative_l2"},
+        {"--plot", any_text("FILE"), "draw the error against stored bits with the convex hull; as .svg, .png or .pdf"},
         {"--at", number("BITS", {.above = 0.0, .most = 64.0}),
-         "also list every method's error, interpolated to this many stored bits per entry, the smallest first", "",
-         false}};
+         "also list every method's error, interpolated to this many stored bits per entry, the smallest first"}};
     std::vector<OptionSpec> more = measuring_options("1,2,3,4");
     for (OptionSpec& option : more)
         if (option.key == "--tokens") {

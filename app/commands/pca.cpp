@@ -194,26 +194,25 @@ std::vector<OptionSpec> pca_options() {
     std::vector<OptionSpec> options = {
         {"--shrinker", one_of<estimators::EigenvalueShrinker>(),
          "eigenvalues of the estimated covariance: optimal for the loss, the population's (debiased), or the sample's",
-         std::string(enum_name(fallback.shrinker)), false},
+         std::string(enum_name(fallback.shrinker))},
         {"--loss", loss, "loss for which the shrinker is optimal; spiked list pca-losses shows all",
-         estimators::covariance_losses()[0].entry.name, false},
+         estimators::covariance_losses()[0].entry.name},
         {"--noise", one_of<estimators::VarianceRule>(),
          "noise level from the variance that components do not explain: its mean, or its median, which many weak "
          "components or a few features of unusual variance move less, at twice the error",
-         std::string(enum_name(fallback.rule)), false},
-        {"--noise-level", number("S2", {.above = 0.0}), "known variance of the noise", "", false},
+         std::string(enum_name(fallback.rule))},
+        {"--noise-level", number("S2", {.above = 0.0}), "known variance of the noise"},
         {"--level", number("P", {.above = 0.0, .below = 1.0}),
-         "probability that noise is taken for a component, of each test", fmt::format("{}", fallback.level), false},
+         "probability that noise is taken for a component, of each test", fmt::format("{}", fallback.level)},
     };
     std::vector<OptionSpec> before = {
         {"--covariance", whole("SAMPLES", 2),
-         "the file is a covariance or correlation matrix of so many samples, less one where they were centred", "",
-         false},
+         "the file is a covariance or correlation matrix of so many samples, less one where they were centred"},
         {"--center", one_of({Lines::none, Lines::columns}),
          "subtract the mean of every feature, which costs one sample; here this is the default",
-         std::string(enum_name(Lines::columns)), false},
+         std::string(enum_name(Lines::columns))},
         {"--standardize", one_of({Lines::columns}),
-         "and divide each by its standard deviation (n - 1 in its denominator)", "", false},
+         "and divide each by its standard deviation (n - 1 in its denominator)"},
         missing_option({sim::Missing::none, sim::Missing::uniform}),
     };
     return joined({options, in_group(before_the_analysis, std::move(before)), matrix_options()});

@@ -98,11 +98,11 @@ int run_quantize(const Arguments& arguments) {
 Command quantize_command() {
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
-         "method: a quantizer, or an estimator and a quantizer; spiked list shows all", "tq-mse", false},
+         "method: a quantizer, or an estimator and a quantizer; spiked list shows all", "tq-mse"},
         bits_option("4"),
         command_option("--axis"),
         command_option("--residual"),
-        {"-o,--output", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the decoded matrix", "", false},
+        {"-o,--output", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the decoded matrix"},
     };
     options = joined({options, quantizer_options(), preparation_options(), matrix_options()});
     return {"quantize",

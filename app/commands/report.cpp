@@ -159,8 +159,7 @@ ValueSpec one_table() { return one_of(reports::store_tables().names()); }
 
 const OptionSpec against = {
     "--against", file_with({".csv"}),
-    "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart", "",
-    false};
+    "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart"};
 const OptionSpec false_alarm = false_alarm_option("judge checks and claims");
 const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
                            "columns of the table methods; all when not given", "", true};
@@ -180,9 +179,8 @@ Command report_command() {
         1000,
         {{"-o,--output", file_with({".html", ".md"}, "FILE.html|FILE.md"),
           "where to write the page; beside the store when not given. A store of claims can also be a page in Markdown, "
-          "that of spiked validate -o",
-          "", false},
-         {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data", "", false},
+          "that of spiked validate -o"},
+         {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data"},
          {"--figure-format", several(one_of({"svg", "pdf", "png"})), "formats of the pictures", "svg", true},
          false_alarm,
          against},
@@ -190,17 +188,16 @@ Command report_command() {
 }
 
 Command show_command() {
-    return {
-        "show",
-        "print a store: its checks, the paper's table for dumps, or any table",
-        {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
-         "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
-         "spiked show claims.spiked --false-alarm 1e-6"},
-        file_with({".spiked"}, "STORE.spiked"),
-        1,
-        1,
-        {{"--table", one_table(), "table to print in place of the overview", "", false}, metric, false_alarm, against},
-        show};
+    return {"show",
+            "print a store: its checks, the paper's table for dumps, or any table",
+            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
+             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
+             "spiked show claims.spiked --false-alarm 1e-6"},
+            file_with({".spiked"}, "STORE.spiked"),
+            1,
+            1,
+            {{"--table", one_table(), "table to print in place of the overview"}, metric, false_alarm, against},
+            show};
 }
 
 Command export_command() {
@@ -212,11 +209,11 @@ Command export_command() {
             file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", one_table(), "table to write", "summary", false},
+            {{"--table", one_table(), "table to write", "summary"},
              metric,
-             {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv", false},
+             {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv"},
              false_alarm,
-             {"-o,--output", any_text("FILE"), "file to write; standard output when not given", "", false}},
+             {"-o,--output", any_text("FILE"), "file to write; standard output when not given"}},
             export_store};
 }
 

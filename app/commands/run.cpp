@@ -187,9 +187,9 @@ int init(const Arguments& arguments) {
     return 0;
 }
 
-const OptionSpec junit = {"--junit", file_with({".xml"}), "write the checks as JUnit XML", "", false};
-const OptionSpec strict = {"--strict", {}, "exit 3 when a check is inconclusive", "", false};
-const OptionSpec no_report = {"--no-report", {}, "leave the HTML report out", "", false};
+const OptionSpec junit = {"--junit", file_with({".xml"}), "write the checks as JUnit XML"};
+const OptionSpec strict = {"--strict", {}, "exit 3 when a check is inconclusive"};
+const OptionSpec no_report = {"--no-report", {}, "leave the HTML report out"};
 
 }  // namespace
 
@@ -207,24 +207,23 @@ Command demo_command() {
 Command run_command() {
     std::vector<OptionSpec> options = {
         {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
-         "store to write, or to resume; when not given, store.path of the study file", "", false},
-        {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide", "", false},
+         "store to write, or to resume; when not given, store.path of the study file"},
+        {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide"},
         {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
-        {"--seed", one_of_or({"fresh"}, "HEX"), "seed to use instead of the one in the file; fresh draws a new one", "",
-         false},
+        {"--seed", one_of_or({"fresh"}, "HEX"), "seed to use instead of the one in the file; fresh draws a new one"},
         no_report,
     };
-    const auto where =
-        in_group(where_and_how_long, {
-                                         threads_option("results do", ""),
-                                         device_option("device for computations that have GPU kernels: a GPU, several "
-                                                       "(cuda:0,cuda:1), or emulated, which runs "
-                                                       "the kernels on the CPU, slowly, for checks",
-                                                       "auto"),
-                                         {"--mixed", {}, "resume a store that was begun on another device", "", false},
-                                         max_time_option(),
-                                         shard_option(),
-                                     });
+    const auto where = in_group(
+        where_and_how_long,
+        {
+            threads_option("results do", ""),
+            device_option("device for computations that have GPU kernels: a GPU, several "
+                          "(cuda:0,cuda:1), or emulated, which runs the kernels on the CPU, slowly, for checks",
+                          "auto"),
+            {"--mixed", {}, "resume a store that was begun on another device"},
+            max_time_option(),
+            shard_option(),
+        });
     return {"run",
             "run a study file into its store, or resume it",
             {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
@@ -243,12 +242,10 @@ Command init_command() {
             file_with({".toml"}, "FILE.toml"),
             0,
             1,
-            {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "kind of study", "bbp", false},
+            {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "kind of study", "bbp"},
              {"--slurm",
               {},
-              "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)",
-              "",
-              false}},
+              "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)"}},
             init};
 }
 

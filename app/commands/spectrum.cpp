@@ -202,8 +202,7 @@ std::string estimate_text(const Estimate& estimate, const Data& data, theory::Lo
     if (estimate.uncertainty.next_p_value)
         text += fmt::format(
             "  one more component: p = {:.2g} under white noise (Tracy-Widom), conditional on the rank {} that the "
-            "same "
-            "data chose\n",
+            "same data chose\n",
             *estimate.uncertainty.next_p_value, found.rank);
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
@@ -370,37 +369,33 @@ Command spectrum_command() {
         {"--estimator", names_from({"estimators"}, any_text("NAME")),
          "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
         {"--loss", one_of<theory::Loss>(), "loss for which the shrinkage is optimal",
-         std::string(theory::name_of(theory::Loss::frobenius)), false},
+         std::string(theory::name_of(theory::Loss::frobenius))},
         {"--intervals", one_of<estimators::IntervalMethod>(),
          "how intervals of strengths and overlaps are made: by the theory of fluctuations or by a parametric bootstrap",
-         std::string(enum_name(estimators::IntervalMethod::theory)), false},
-        {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95", false},
-        {"--denoised", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the estimated signal", "", false},
-        {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal",
-         "", false},
-        {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "",
-         false},
+         std::string(enum_name(estimators::IntervalMethod::theory))},
+        {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95"},
+        {"--denoised", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the estimated signal"},
+        {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal"},
+        {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf"},
     };
     const auto computing = in_group(
         "How it is decomposed",
         {
             {"--values", whole("K", 1),
              "only the K largest singular values, each with a bound on its error, without decomposing the whole of a "
-             "large "
-             "matrix; with --estimator svd:R, or one that is given the noise level (gd-shrink:sigma=S)",
-             "all", false},
+             "large matrix; with --estimator svd:R, or one that is given the noise level (gd-shrink:sigma=S)",
+             "all"},
             {"--precision", one_of<estimators::Precision>(),
              "numbers of the decomposition: float takes about half the time and memory, and loses values that are a "
              "millionth of the largest; estimators with transforms in front decompose in double",
-             std::string(enum_name(estimators::Precision::float64)), false},
+             std::string(enum_name(estimators::Precision::float64))},
             threads_option(),
         });
     std::vector<OptionSpec> before = {
         {"--covariance", whole("SAMPLES", 2),
          "the file is a covariance or correlation matrix of so many samples, less one where they were centred; there "
-         "are no left vectors and no estimated signal then",
-         "", false},
-        {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false},
+         "are no left vectors and no estimated signal then"},
+        {"--keep-empty", {}, "do not leave out rows and columns of zeros"},
     };
     using sim::Missing;
     before = in_group(
@@ -408,15 +403,14 @@ Command spectrum_command() {
         joined({before,
                 preparation_options(),
                 {missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both})}}));
-    const auto noise = in_group(
-        "Noise with a known covariance",
-        {
-            {"--row-spectrum", any_text("SPEC|FILE.npy"),
-             "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
-            {"--col-spectrum", any_text("SPEC|FILE.npy"),
-             "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "",
-             false},
-        });
+    const auto noise =
+        in_group("Noise with a known covariance",
+                 {
+                     {"--row-spectrum", any_text("SPEC|FILE.npy"),
+                      "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)"},
+                     {"--col-spectrum", any_text("SPEC|FILE.npy"),
+                      "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d"},
+                 });
     options = joined({options, before, noise, computing, matrix_options()});
     return {
         "spectrum",

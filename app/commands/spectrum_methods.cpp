@@ -78,8 +78,8 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
         if (arguments.has(side) &&
             std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law(); }))
             throw usage_error(
-                "{} is used by no estimator named (only {} use it): name one of them, "
-                "for example --estimator whiten+gd-shrink, or leave it out",
+                "{} is used by no estimator named (only {} use it): name one of them, for example --estimator "
+                "whiten+gd-shrink, or leave it out",
                 side, estimators::users_of_noise_law());
     if ((arguments.has("--denoised") || arguments.has("--residual")) && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
@@ -109,10 +109,9 @@ std::optional<std::string> note_on_gap(const std::vector<double>& singular_value
     if (!gap) return std::nullopt;
     return fmt::format(
         "a gap in the bulk: singular values {} and {} are {:.4g} and {:.4g}, {:.3g} times the spacing beside them "
-        "(noise "
-        "with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several components, or "
-        "the "
-        "signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, gd-shrink and "
+        "(noise with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several "
+        "components, or "
+        "the signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, gd-shrink and "
         "tw-test assume one bulk: they look for signals above its top edge, and may be wrong about those in the gap or "
         "below it, which they take for noise",
         gap->above, gap->above + 1, gap->upper, gap->lower, gap->spacings, 100.0 * estimators::bulk_gap_level,

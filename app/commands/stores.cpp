@@ -198,7 +198,7 @@ Command merge_command() {
             file_with({".spiked"}, "STORE.spiked"),
             1,
             10000,
-            {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "the store to make", "", false}},
+            {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "the store to make"}},
             merge};
 }
 
@@ -210,7 +210,7 @@ Command compare_command() {
             file_with({".spiked"}, "STORE.spiked"),
             2,
             2,
-            {{"--all", {}, "show every mean, not only those that differ", "", false},
+            {{"--all", {}, "show every mean, not only those that differ"},
              false_alarm_option("compare means, and judge checks and claims of both stores")},
             compare,
             {"A.spiked", "B.spiked"}};
@@ -224,9 +224,9 @@ Command replay_command() {
             file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--cell", any_text("C"), "number, label or hash of the cell", "", false},
-             {"--rep", whole("R"), "replicate, from 0", "", false},
-             {"--block", file_with({".npy"}), "also write its block", "", false},
+            {{"--cell", any_text("C"), "number, label or hash of the cell"},
+             {"--rep", whole("R"), "replicate, from 0"},
+             {"--block", file_with({".npy"}), "also write its block"},
              device_option("device to compute it on; when not given, that of the store")},
             replay};
 }

@@ -107,8 +107,8 @@ std::string losses_text(const std::vector<theory::LossAtShare>& losses, double s
         table.add({fmt::format("{:g}", loss.share), fmt::format("{:.6g}", loss.detection_threshold.value),
                    fmt::format("{:.4f}", loss.relative_error)});
     return fmt::format(
-        "\nmissing entries: a fraction of {:g} is seen, and these are divided by it; the numbers above are "
-        "of that matrix\n{}",
+        "\nmissing entries: a fraction of {:g} is seen, and these are divided by it; the numbers above are of that "
+        "matrix\n{}",
         share, table.text());
 }
 
@@ -278,37 +278,36 @@ AspectRatio read_aspect(const Arguments& arguments, std::size_t rows, std::size_
 
 Command theory_command() {
     std::vector<OptionSpec> options = {
-        {"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
-        {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
+        {"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given"},
+        {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size"},
         {"--entries", names_from({"entries"}, any_text("LAW")),
-         "with --size: law of the entries of X (spiked list entries)", "gaussian", false},
-        {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
+         "with --size: law of the entries of X (spiked list entries)", "gaussian"},
+        {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity"},
         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
-         "identity", false},
+         "identity"},
         {"--strength", several(number("D", {.least = 0.0})), "signal strengths (singular values of the clean signal)",
          "", true},
         {"--seen", number("SHARE", {.above = 0.0, .most = 1.0}),
          "fraction of the entries that are seen, at random, the others missing: the law of the noise of spiked "
          "spectrum --missing uniform, and the error against this fraction",
-         "1", false},
-        {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}};
+         "1"},
+        {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf"}};
     const std::vector<OptionSpec> of_profile = profile_options();
     const auto of_noise =
         in_group("The eigenvalues of the noise",
                  {{"--density", whole("POINTS", 2),
-                   "density and distribution function of the noise eigenvalues at this many points from edge to edge",
-                   "", false},
+                   "density and distribution function of the noise eigenvalues at this many points from edge to edge"},
                   {"--quantile", several(number("P", {.least = 0.0, .most = 1.0})),
                    "quantiles of the noise eigenvalues at these probabilities", "", true},
                   {"--stieltjes", several(number("RE"), "RE[,IM]"),
-                   "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false}});
+                   "Stieltjes transforms at this point: Im z > 0, or real above the edge"}});
     const auto of_quantizers =
         in_group("Quantization errors",
                  {{"--bits", several(whole("B", 1, 8)),
                    "predict quantization errors at these bit widths, for rows as long as in --size, or 128", "", true},
                   {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
-                   "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
-                  {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false}});
+                   "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1"},
+                  {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0"}});
     options = joined({options, of_profile, covariance_options(), of_noise, of_quantizers});
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",

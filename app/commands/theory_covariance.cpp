@@ -26,8 +26,7 @@ std::string covariance_text(const CovarianceAnswers& answers) {
     const auto& model = answers.model;
     std::string text = fmt::format(
         "samples of a covariance matrix, samples/features = {:.6g}: the eigenvalues of the sample covariance lie "
-        "between "
-        "{} and {} but for spikes\n"
+        "between {} and {} but for spikes\n"
         "population eigenvalues above {} are detectable\n",
         answers.aspect.value(), reports::four_digits(model.lower_edge().value),
         reports::four_digits(model.upper_edge().value), reports::four_digits(model.detection_threshold().value));
@@ -57,8 +56,7 @@ std::string covariance_text(const CovarianceAnswers& answers) {
         text +=
             "standard deviations (s.d.) over samples, of first order, for Gaussian data or eigenvectors spread over "
             "many features, and for a spike alone: the eigenvectors of close ones turn towards each other; debiased: "
-            "the "
-            "population eigenvalue as computed from that of the sample\n";
+            "the population eigenvalue as computed from that of the sample\n";
     return text;
 }
 
@@ -95,7 +93,7 @@ std::vector<OptionSpec> covariance_options() {
           "eigenvalues of the population's covariance: what those of a sample covariance and their eigenvectors show; "
           "rows are samples and columns features, with --size also how much this varies",
           "", true},
-         {"--noise-variance", number("S2", {.above = 0.0}), "the other eigenvalues of the population", "1", false}});
+         {"--noise-variance", number("S2", {.above = 0.0}), "the other eigenvalues of the population", "1"}});
 }
 
 void reject_covariance_options(const Arguments& arguments) {

@@ -64,9 +64,8 @@ std::vector<OptionSpec> profile_options() {
         "Noise with a variance profile",
         {{"--variances", any_text("PROFILE"),
           "independent entries of variance S/d in place of covariances: "
-          "blocks:S11,S12/S21,S22[:rows=W,W][:columns=W,W] "
-          "for classes of rows and columns with these fractions, or file:PATH, a matrix with S of every entry",
-          "", false},
+          "blocks:S11,S12/S21,S22[:rows=W,W][:columns=W,W] for classes of rows and columns with these fractions, or "
+          "file:PATH, a matrix with S of every entry"},
          {"--left-squares", squares,
           "where spikes lie: the sum of the squares of the left vector over each class of rows; by default spread "
           "evenly",
@@ -85,8 +84,7 @@ int run_profile_theory(const Arguments& arguments, std::size_t rows, std::size_t
                                "--bits", "--residual-energy", "--rank"})
         if (arguments.has(option))
             throw usage_error(
-                "{} and --variances exclude each other (it is not known for a variance profile): leave "
-                "one of them out",
+                "{} and --variances exclude each other (it is not known for a variance profile): leave one of them out",
                 option);
     const sim::ProfileSpec spec = sim::parse_profile(arguments.text("--variances"));
     const bool sized = rows > 0;

@@ -241,7 +241,7 @@ int selftest(const Arguments& arguments) {
 }
 
 const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "seed of the draws",
-                                "0x5eed000000000000000000000000c1a1", false};
+                                "0x5eed000000000000000000000000c1a1"};
 
 }  // namespace
 
@@ -261,21 +261,20 @@ Command validate_command() {
         {"--tier", one_of<validation::Tier>(),
          "quick takes minutes; full also has larger sizes and convergence rates. Each has a false-alarm rate of 1e-3, "
          "exact for fractions and distances, nominal for means and slopes",
-         "quick", false},
+         "quick"},
         {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
          "only these claims; spiked list claims names them", "", true},
         seed_option,
         {"-o,--output", file_with({".spiked", ".md", ".html"}, "STORE.spiked|FILE.md|FILE.html"),
          "keep the trials in a store, with which the same command resumes; or write statement, verdict and evidence as "
-         "a page (with dumps, what was found on them as FILE-dumps beside it)",
-         "", false},
+         "a page (with dumps, what was found on them as FILE-dumps beside it)"},
         {"--summary", file_with({".md", ".html"}, "FILE.md|FILE.html"),
-         "write a summary: a line for each claim, and what a user of the method loses", "", false},
+         "write a summary: a line for each claim, and what a user of the method loses"},
     };
     const auto where = in_group(where_and_how_long, {threads_option("verdicts do"), max_time_option(), shard_option()});
     const auto verdicts =
-        in_group(verdicts_for_programs, {{"--strict", {}, "exit 3 when a claim is inconclusive", "", false},
-                                         {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false}});
+        in_group(verdicts_for_programs, {{"--strict", {}, "exit 3 when a claim is inconclusive"},
+                                         {"--junit", file_with({".xml"}), "write the claims as JUnit XML"}});
     options = joined({options, where, verdicts, dump_options()});
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "

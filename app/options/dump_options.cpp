@@ -33,24 +33,20 @@ const std::vector<OptionSpec>& storage_options() {
         "How the file stores a cache",
         {
             {"--format", one_of(sim::dump_formats().names()),
-             "the program that wrote the file, whose names and layouts are known (docs/how-to/dumps.md)", "", false},
+             "the program that wrote the file, whose names and layouts are known (docs/how-to/dumps.md)"},
             {"--tensor,--pattern", any_text("PATTERN"),
-             "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]",
-             "", false},
+             "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]"},
             {"--layout", any_text("head,token,dim"),
              "order of the axes, if the file does not say: head, token, dim, and batch, layer, side, block (pages) or "
-             "hidden "
-             "(heads and dim in one); for each side: 'key=head,dim,token value=head,token,dim'",
-             "", false},
-            {"--head-dim", whole("D", 1), "channels of a head, where one axis holds all heads", "", false},
-            {"--batch", whole("B"), "which sequence of a batch, from 0", "", false},
-            {"--block-table", any_text("PAGE[,PAGE...]"), "pages of a paged cache in the order of the sequence", "",
-             false},
+             "hidden (heads and dim in one); for each side: 'key=head,dim,token value=head,token,dim'"},
+            {"--head-dim", whole("D", 1), "channels of a head, where one axis holds all heads"},
+            {"--batch", whole("B"), "which sequence of a batch, from 0"},
+            {"--block-table", any_text("PAGE[,PAGE...]"), "pages of a paged cache in the order of the sequence"},
             {"--scale", any_text("PATTERN|NUMBER"),
-             "scale of FP8 or int8 codes: a number, or names of tensors as in layers.{layer}.{side}_scale", "", false},
-            {"--zero-point", any_text("PATTERN|NUMBER"), "code of the number 0, likewise", "", false},
+             "scale of FP8 or int8 codes: a number, or names of tensors as in layers.{layer}.{side}_scale"},
+            {"--zero-point", any_text("PATTERN|NUMBER"), "code of the number 0, likewise"},
             {"--codes", one_of<sim::CodeType>(),
-             "what bytes (dtype U8 or I8) are: FP8 of two kinds, or signed integers", "", false},
+             "what bytes (dtype U8 or I8) are: FP8 of two kinds, or signed integers"},
         });
     return options;
 }
@@ -60,12 +56,8 @@ const std::vector<OptionSpec>& token_options() {
         part_of_a_cache,
         {
             {"--tokens", any_text("FIRST:LAST"),
-             "only the tokens from FIRST (counted from 0) up to LAST, without LAST; either may be left out", "", false},
-            {"--skip-empty",
-             {},
-             "leave out tokens that are zero in every head: padding, unused parts of a cache",
-             "",
-             false},
+             "only the tokens from FIRST (counted from 0) up to LAST, without LAST; either may be left out"},
+            {"--skip-empty", {}, "leave out tokens that are zero in every head: padding, unused parts of a cache"},
         });
     return options;
 }
@@ -91,12 +83,12 @@ sim::DumpOptions read_dump_options(const Arguments& arguments) {
 
 const std::vector<OptionSpec>& dump_options() {
     static const std::vector<OptionSpec> options = [] {
-        const std::vector<OptionSpec> all = in_group(
-            part_of_a_cache, {
-                                 {"--layers", several(whole("L")), "only these layers", "", true},
-                                 {"--heads", several(whole("H")), "only these heads", "", true},
-                                 {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side", "", false},
-                             });
+        const std::vector<OptionSpec> all =
+            in_group(part_of_a_cache, {
+                                          {"--layers", several(whole("L")), "only these layers", "", true},
+                                          {"--heads", several(whole("H")), "only these heads", "", true},
+                                          {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side"},
+                                      });
         const auto blocks = in_group(
             part_of_a_cache,
             {block_option(), {"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id"}});
@@ -153,7 +145,7 @@ ValueSpec dump_value(std::string shown) { return file_with(sim::dump_suffixes(),
 ValueSpec matrix_value() { return file_with(sim::matrix_suffixes(), sim::matrix_forms()); }
 
 OptionSpec dtype_option() {
-    return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "format of the numbers in the file", "f16", false};
+    return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "format of the numbers in the file", "f16"};
 }
 
 sim::DType read_dtype(const Arguments& arguments) {

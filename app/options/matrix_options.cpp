@@ -32,13 +32,11 @@ const std::vector<OptionSpec>& matrix_options() {
         "How a file is read",
         {
             {"--delimiter", character_value(sim::delimiter_names()),
-             "what separates the cells of a table; blank: any number", "", false},
-            {"--decimal", character_value(sim::decimal_names()), "decimal mark of a table", "", false},
-            {"--header", one_of({"yes", "no"}), "whether the first line of a table names its columns", "", false},
-            {"--index", one_of({"yes", "no"}), "whether the first column of a table names or counts its rows", "",
-             false},
-            {"--layout", any_text("head,token,dim"), "order of the axes of a tensor, if the file does not say", "",
-             false},
+             "what separates the cells of a table; blank: any number"},
+            {"--decimal", character_value(sim::decimal_names()), "decimal mark of a table"},
+            {"--header", one_of({"yes", "no"}), "whether the first line of a table names its columns"},
+            {"--index", one_of({"yes", "no"}), "whether the first column of a table names or counts its rows"},
+            {"--layout", any_text("head,token,dim"), "order of the axes of a tensor, if the file does not say"},
         });
     return options;
 }
@@ -55,9 +53,9 @@ const std::vector<OptionSpec>& preparation_options() {
     static const std::vector<OptionSpec> options = {
         {"--center", one_of<sim::Lines>(),
          "subtract the means of rows, of columns or of both; by default nothing is centred",
-         std::string(enum_name(sim::Lines::none)), false},
+         std::string(enum_name(sim::Lines::none))},
         {"--standardize", one_of({sim::Lines::rows, sim::Lines::columns}),
-         "centre them and divide each by its standard deviation (n - 1 in its denominator)", "", false},
+         "centre them and divide each by its standard deviation (n - 1 in its denominator)"},
     };
     return options;
 }
@@ -87,7 +85,7 @@ OptionSpec missing_option(const std::vector<sim::Missing>& kinds) {
                   "none: missing entries are an error"
                 : "accept missing entries (NaN, NA, empty cells), each seen at random with the same probability, by "
                   "which entries seen are divided; none: missing entries are an error",
-            std::string(enum_name(sim::Missing::none)), false};
+            std::string(enum_name(sim::Missing::none))};
 }
 
 sim::MatrixReading read_matrix_options(const Arguments& arguments, const sim::Preparation& preparation) {

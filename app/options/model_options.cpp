@@ -117,7 +117,7 @@ std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> memory_not
 
 OptionSpec model_option() {
     return {"--model", any_text("FOLDER"),
-            "folder with config.json and safetensors of a Llama, Mistral, Qwen 2 or 3, or Phi-3 model", "", false};
+            "folder with config.json and safetensors of a Llama, Mistral, Qwen 2 or 3, or Phi-3 model"};
 }
 
 void require_model_and_tokens(const Arguments& arguments) {
@@ -142,7 +142,7 @@ OptionSpec budget_option() {
 }
 
 OptionSpec documents_option() {
-    return {"--documents", whole("N", 1), "use only the first N documents of --tokens; by default all", "", false};
+    return {"--documents", whole("N", 1), "use only the first N documents of --tokens; by default all"};
 }
 
 const std::vector<OptionSpec>& needle_options() {
@@ -150,29 +150,24 @@ const std::vector<OptionSpec>& needle_options() {
         "Prompts with needles, for a model",
         {
             {"--prompts-file", file_with({".json"}),
-             "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers", "", false},
+             "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers"},
             {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
-             "16", false},
-            {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32", false},
-            {"--prompts", whole("P", 1), "number of prompts, which are drawn from the seed", "64", false},
+             "16"},
+            {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32"},
+            {"--prompts", whole("P", 1), "number of prompts, which are drawn from the seed", "64"},
             {"--context", whole("TOKENS", 1),
              "length of a prompt with its questions; by default the context of the model, or less if the filler is "
-             "shorter",
-             "", false},
-            {"--exact-questions", {}, "compress only the context; the questions behind it stay exact", "", false},
+             "shorter"},
+            {"--exact-questions", {}, "compress only the context; the questions behind it stay exact"},
             {"--at-once",
              {},
              "compress the context only after the model has read all of it, and leave the questions exact; evictions "
-             "always do so",
-             "",
-             false},
+             "always do so"},
             {"--observe-questions",
              {},
-             "evictions also see the attention of all questions, so that they know what will be asked",
-             "",
-             false},
+             "evictions also see the attention of all questions, so that they know what will be asked"},
             {"--filler", file_with({".npy"}),
-             "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]", "", false},
+             "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]"},
             {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"),
              "token ids of the beginning, of a question, of keys and of values",
              "bos=0,ask=1,keys=512:1023,values=1024:1535", true},

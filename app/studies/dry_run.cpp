@@ -37,8 +37,7 @@ std::string forecast_text(const validation::CheckForecast& check) {
     if (check.needed > 0)
         text += fmt::format(
             "; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on (of values "
-            "without "
-            "skewness, others need more)",
+            "without skewness, others need more)",
             one_line(check.cell), check.half_width, check.room, check.needed);
     return text;
 }

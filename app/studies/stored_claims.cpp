@@ -46,8 +46,7 @@ std::vector<validation::Claim> claims_of(const Arguments& arguments, validation:
 
 OptionSpec false_alarm_option(std::string what) {
     return {"--false-alarm", any_text("RATE"),
-            std::move(what) + " again at this false-alarm rate, without new draws; the store stays as it is", "",
-            false};
+            std::move(what) + " again at this false-alarm rate, without new draws; the store stays as it is"};
 }
 
 std::optional<double> false_alarm_of(const Arguments& arguments) {

@@ -122,8 +122,8 @@ void print_note_on_stopping(const Arguments& arguments, validation::Database& st
                                store.integer("SELECT count(*) FROM cell")));
     validation::Statement silent(
         store,
-        "SELECT DISTINCT name FROM stop_rule JOIN metric USING(metric_id) WHERE EXISTS (SELECT "
-        "1 FROM batch) AND metric_id NOT IN (SELECT metric_id FROM moment) ORDER BY metric_id");
+        "SELECT DISTINCT name FROM stop_rule JOIN metric USING(metric_id) WHERE EXISTS (SELECT 1 FROM batch) AND "
+        "metric_id NOT IN (SELECT metric_id FROM moment) ORDER BY metric_id");
     while (silent.step())
         print_note(arguments,
                    fmt::format("until {}: no method of this study measures it, so it stopped nothing", silent.text(0)));
@@ -164,11 +164,11 @@ validation::BatchExecutor executor_for(const validation::Experiment& experiment,
 }
 
 OptionSpec shard_option() {
-    return {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them", "", false};
+    return {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them"};
 }
 
 OptionSpec max_time_option() {
-    return {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again resumes", "", false};
+    return {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again resumes"};
 }
 
 StudyRun run_options(const Arguments& arguments) {

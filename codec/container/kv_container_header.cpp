@@ -256,8 +256,7 @@ void join_sides(KvContainerHeader& header) {
                               layer, header.method.text);
         if (one.heads != other.heads || one.tokens != other.tokens || one.dim != other.dim)
             throw input_error(
-                "keys and values of layer {} differ in heads, tokens or channels ({} joins them): use "
-                "causal-klt",
+                "keys and values of layer {} differ in heads, tokens or channels ({} joins them): use causal-klt",
                 layer, header.method.text);
         one.other_side = tensors.back();
         other.other_side = tensors.front();

@@ -71,8 +71,7 @@ void GlobalWatch::check(const Access& before, const Access& now, std::size_t byt
         if (one.rank / 32 == other.rank / 32 && one.warp_interval != other.warp_interval) return;
     }
     race_ = fmt::format(
-        "thread {} of block {} {} global memory that thread {} of block {} uses, with no barrier between "
-        "(byte {})",
+        "thread {} of block {} {} global memory that thread {} of block {} uses, with no barrier between (byte {})",
         now.thread.rank, now.block, writes ? "writes" : "reads", before.thread.rank, before.block, byte);
 }
 

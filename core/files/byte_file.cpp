@@ -18,8 +18,7 @@ namespace {
 Error shrunk(const std::string& path, std::uint64_t before, std::uint64_t end) {
     return input_error(
         "{}: shrank while it was read (it had {} when it was opened and now ends before byte {}): wait until the "
-        "program that "
-        "writes it has finished",
+        "program that writes it has finished",
         path, bytes_text(before), end + 1);
 }
 
@@ -38,8 +37,7 @@ ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
         const int why = errno;
         if (path_ == "-" && why == ENOENT)
             throw input_error(
-                "-: standard input is not read (files are read at any offset): save the data to a file "
-                "first");
+                "-: standard input is not read (files are read at any offset): save the data to a file first");
         if (why == ENOENT || why == ENOTDIR) throw input_error("{}: no such file: {}", path_, open_advice(why));
         throw input_error("{}: cannot be opened ({}): {}", path_, std::generic_category().message(why),
                           open_advice(why));

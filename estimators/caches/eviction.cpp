@@ -152,8 +152,7 @@ KeptAndCoded parse_kept_and_coded(std::string_view text) {
         if (std::find(parts.begin() + 1, parts.end(), name) != parts.end())
             throw usage_error(
                 "\"{}\": {} is an eviction and is not first (one eviction chooses, then one method codes what is "
-                "left): write "
-                "{} or {}+tq-mse",
+                "left): write {} or {}+tq-mse",
                 text, name, name, name);
     if (result.eviction == nullptr)
         result.method = method_named(text, and_causal_caches(evictions().names()));

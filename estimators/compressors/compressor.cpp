@@ -192,8 +192,8 @@ MethodSpec parse_method(std::string_view text, std::span<const std::string> also
 void reject_unrope(const MethodSpec& method) {
     if (method.unrope)
         throw usage_error(
-            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump has them): use "
-            "spiked kv run or kv encode",
+            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump has them): use spiked kv "
+            "run or kv encode",
             method.text);
 }
 

@@ -68,8 +68,7 @@ void note_concentrated(SpikedPca& found, const char* lines, const arma::mat& vec
     if (!(held > 0.7)) return;
     found.note += fmt::format(
         "{}{:.2g} % of the components' vectors lie in as many {} as there are components ({}): noise of larger "
-        "variance "
-        "there looks like that",
+        "variance there looks like that",
         found.note.empty() ? "" : "; ", 100.0 * held, lines, count);
 }
 
@@ -118,8 +117,7 @@ void note_unchecked(SpikedPca& found) {
     if (found.noise_level == 0.0 || found.components == 0) return;
     found.note += fmt::format(
         "{}the errors of debiased eigenvalues are those of Gaussian scores, and equal variances are assumed "
-        "(covariances "
-        "do not show either)",
+        "(covariances do not show either)",
         found.note.empty() ? "" : "; ");
 }
 

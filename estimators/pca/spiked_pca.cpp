@@ -130,8 +130,7 @@ void require_usable(Shape shape, const PcaOptions& options) {
     if (shape.rows < 2 || shape.columns < 2)
         throw input_error(
             "{} samples of {} features have no spectrum to judge (2 of each are needed, and centring takes one "
-            "sample): "
-            "give more",
+            "sample): give more",
             shape.rows, shape.columns);
     if (options.noise_level && !(*options.noise_level > 0.0 && std::isfinite(*options.noise_level)))
         throw usage_error("noise level {} is not usable (a variance, positive and finite): leave it out to estimate it",
@@ -153,8 +152,8 @@ SpikedPca spiked_pca(std::span<const double> singular_values, Shape shape, const
     const double unit = spectrum.unit * spectrum.unit / samples;
     if (!std::isnormal(unit))
         throw input_error(
-            "the largest singular value is {:.3g} (its square is no number of double precision): divide the "
-            "data by their largest entry",
+            "the largest singular value is {:.3g} (its square is no number of double precision): divide the data by "
+            "their largest entry",
             spectrum.unit);
     for (std::size_t i = 0; i < spectrum.size(); ++i) result.eigenvalues[i] = spectrum.eigenvalues[i] * unit;
     const NoiseAndRank found = noise_and_rank(spectrum, options);

@@ -63,8 +63,8 @@ struct MicroscalingSetup {
 
 [[noreturn]] void reject_size(double largest, std::string_view what) {
     throw input_error(
-        "a group with entries up to {:.6g} is too {} (its scale is a power of two of 2^-127 to 2^127): "
-        "scale the data or use scale=e4m3",
+        "a group with entries up to {:.6g} is too {} (its scale is a power of two of 2^-127 to 2^127): scale the data "
+        "or use scale=e4m3",
         largest, what);
 }
 

@@ -140,8 +140,8 @@ RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const Produ
     const std::size_t index_bits = bits * length;
     if (index_bits > most_index_bits)
         throw usage_error(
-            "indices of {} bits for sub-vectors of {} entries are not possible (at most {} bits): give a "
-            "smaller pq:length",
+            "indices of {} bits for sub-vectors of {} entries are not possible (at most {} bits): give a smaller "
+            "pq:length",
             index_bits, length, most_index_bits);
     const auto setup = std::make_shared<const ProductQuantizerSetup>(ProductQuantizerSetup{
         dimension, length, static_cast<unsigned>(index_bits), options.norms.format, options.norms.underflow,

@@ -296,8 +296,7 @@ RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const Trell
     const unsigned state_bits = options.state_bits;
     if (state_bits < bits || state_bits > most_state_bits)
         throw usage_error(
-            "a trellis of {} state bits is not possible (at least the {} of an index, at most {}): give "
-            "tcq:state=12",
+            "a trellis of {} state bits is not possible (at least the {} of an index, at most {}): give tcq:state=12",
             state_bits, bits, most_state_bits);
     const auto setup = std::make_shared<const TrellisQuantizerSetup>(
         TrellisQuantizerSetup{dimension, bits, state_bits, options.scale, options.norms.format, options.norms.underflow,

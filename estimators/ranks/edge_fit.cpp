@@ -25,14 +25,14 @@ std::string more_than_bound(std::span<const double> eigenvalues, std::size_t k, 
     const std::size_t within = fit_edge(weights, eigenvalues, margin, 2 * k).rank;
     if (within > bound)
         return fmt::format(
-            "an edge fit finds {} components, more than the bound {} of this rule, which treats the rest "
-            "as noise: eoptshrink:edgefit searches up to {}",
+            "an edge fit finds {} components, more than the bound {} of this rule, which treats the rest as noise: "
+            "eoptshrink:edgefit searches up to {}",
             within, bound, 2 * k);
     const std::size_t beyond = fit_edge(weights, eigenvalues, margin, eigenvalues.size() / 2).rank;
     if (beyond > 2 * k && beyond > bound)
         return fmt::format(
-            "the spectrum has a step after component {}, beyond the bound {} of this rule: there may be "
-            "that many signals, of which this rule may find none, or the noise may have several components",
+            "the spectrum has a step after component {}, beyond the bound {} of this rule: there may be that many "
+            "signals, of which this rule may find none, or the noise may have several components",
             beyond, bound);
     return "";
 }

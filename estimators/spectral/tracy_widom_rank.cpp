@@ -153,8 +153,7 @@ SpectralFamily tracy_widom_test_family() {
     return {
         {{"tw-test",
           "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
-          "\"known\" "
-          "in a study)",
+          "\"known\" in a study)",
           {{"level", number("P", {.above = 0.0, .below = 1.0}),
             "false-alarm rate of each test; with null=tw it holds for Gaussian and lighter entries only (heavy tails: "
             "up to .7 at .01)",

@@ -55,8 +55,8 @@ arma::mat NoiseCovariance::inverse_root_times(const arma::mat& matrix) const {
     const double floor = static_cast<double>(size()) * std::numeric_limits<double>::epsilon();
     if (!eigenvalues_.is_empty() && !(eigenvalues_.min() > floor * eigenvalues_.max()))
         throw input_error(
-            "a noise covariance has an eigenvalue within rounding of 0 (whitening divides by its root): "
-            "give an invertible one");
+            "a noise covariance has an eigenvalue within rounding of 0 (whitening divides by its root): give an "
+            "invertible one");
     return power_times(-0.5, matrix);
 }
 

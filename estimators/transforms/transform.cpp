@@ -59,8 +59,8 @@ Enter make_clip(const NameOptions& named, const KnownNoise&) {
 
 Enter reject_positions(const NameOptions& named, const KnownNoise&) {
     throw usage_error(
-        "\"{}\": unrope needs a method that codes a dump (it needs token positions): write "
-        "unrope+eoptshrink+tq-mse with spiked kv run or kv encode",
+        "\"{}\": unrope needs a method that codes a dump (it needs token positions): write unrope+eoptshrink+tq-mse "
+        "with spiked kv run or kv encode",
         named.text());
 }
 
@@ -73,8 +73,8 @@ const Registry<TransformFamily>& transform_families() {
         "transform",
         {
             {{{"whiten",
-               "transform around an estimator, as in whiten+gd-shrink: the block is whitened, shrunk and "
-               "transformed back",
+               "transform around an estimator, as in whiten+gd-shrink: the block is whitened, shrunk and transformed "
+               "back",
                {{"diagonal", {}, "estimate row and column variances, the default"},
                 {"full", {}, "estimate the whole row and column covariances"},
                 {"--row-spectrum", any_text("SPEC|FILE.npy"),
@@ -84,19 +84,19 @@ const Registry<TransformFamily>& transform_families() {
               true},
              make_whiten},
             {{{"dyson",
-               "transform around an estimator, as in dyson+gd-shrink: whitening by row and column "
-               "variances from the resolvent of the block",
+               "transform around an estimator, as in dyson+gd-shrink: whitening by row and column variances from the "
+               "resolvent of the block",
                {},
                "Landa & Kluger 2023"}},
              make_dyson},
             {{{"biwhiten",
-               "transform around an estimator, as in biwhiten+gd-shrink, for counts and other entries "
-               "whose variance a + b m + c m^2 depends on their mean m; Poisson counts by default",
+               "transform around an estimator, as in biwhiten+gd-shrink, for counts and other entries whose variance a "
+               "+ b m + c m^2 depends on their mean m; Poisson counts by default",
                {{"a", number("A", {.least = 0.0}), "variance at mean 0, such as read noise", "0"},
                 {"b", number("B", {.least = 0.0}), "variance for each unit of the mean", "1"},
                 {"c", number("C", {.above = -1.0}),
-                 "variance for the square of the mean: the dispersion of negative binomial counts, -1/N "
-                 "of binomial ones",
+                 "variance for the square of the mean: the dispersion of negative binomial counts, -1/N of binomial "
+                 "ones",
                  "0"},
                 {"fit", {}, "find b and c in the block, from the law of its singular values"}},
                "Landa, Zhang & Kluger 2022"}},
@@ -111,8 +111,8 @@ const Registry<TransformFamily>& transform_families() {
                "Huber 1964; Perry, Wein, Bandeira & Moitra 2018"}},
              make_clip},
             {{{"unrope",
-               "in front of a method of kv run or kv encode, as in unrope+eoptshrink+tq-mse: codes keys "
-               "with their rotary embedding undone, and applies it again to decoded keys",
+               "in front of a method of kv run or kv encode, as in unrope+eoptshrink+tq-mse: codes keys with their "
+               "rotary embedding undone, and applies it again to decoded keys",
                {},
                "Hooper et al. 2024 (KVQuant)"}},
              reject_positions},

@@ -201,8 +201,8 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
         store,
         fmt::format("SELECT c.d, m.base, m.bits, {}, AVG(v.expected), COUNT(DISTINCT s.cell_id) "
                     "FROM v_summary s JOIN method m USING(method_id) JOIN cell c USING(cell_id) LEFT JOIN {} v ON "
-                    "v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k "
-                    "WHERE s.metric = ?1 AND m.kind = 'codec' AND m.bits IS NOT NULL AND s.mean IS NOT NULL "
+                    "v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k WHERE "
+                    "s.metric = ?1 AND m.kind = 'codec' AND m.bits IS NOT NULL AND s.mean IS NOT NULL "
                     "GROUP BY c.d, m.base, m.bits ORDER BY c.d, MIN(m.method_id)",
                     pooled_mean, first_expectations));
     query.bind(1, metric);
@@ -288,8 +288,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         "Lower and further left is better; bars are one standard error. The grey line is the convex hull.";
     if (metric == "relative_l2")
         figure.description +=
-            " The dotted line is the smallest error of any code of independent normal "
-            "entries (Shannon). Only codes that use what rows have in common can be below it.";
+            " The dotted line is the smallest error of any code of independent normal entries (Shannon). Only codes "
+            "that use what rows have in common can be below it.";
     if (!references.empty())
         figure.description +=
             " Water-filling is an ideal code of normal rows that knows the covariance of each head; with +ar it also "

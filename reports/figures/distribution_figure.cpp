@@ -107,13 +107,12 @@ void add_panels(const Draws& draws, const Histogram& histogram, const validation
     const std::string range =
         fmt::format("[{:.8g}:{:.8g}]", histogram.low - 0.5 * histogram.width,
                     histogram.low + (static_cast<double>(histogram.counts.size()) + 0.5) * histogram.width);
-    const std::string line =
-        std::isfinite(draws.theory)
-            ? fmt::format(
-                  "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead front lw 1.5 dt 2 lc "
-                  "rgb '#A63C00'\n",
-                  draws.theory)
-            : std::string("unset arrow 1\n");
+    const std::string line = std::isfinite(draws.theory)
+                                 ? fmt::format(
+                                       "set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1 nohead front "
+                                       "lw 1.5 dt 2 lc rgb '#A63C00'\n",
+                                       draws.theory)
+                                 : std::string("unset arrow 1\n");
     const std::string settings = fmt::format("set xrange {}\nset xtics nomirror autofreq\n{}set xlabel {} noenhanced\n",
                                              range, line, gnuplot_quoted(long_name_of(draws.metric)));
     Panel bars;

@@ -49,12 +49,12 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
     Statement query(
         store,
         "SELECT (SELECT COUNT(DISTINCT txt) > 1 FROM factor WHERE name = 'model'), coalesce(model.txt, ''), side.txt, "
-        "layer.num, head.num, SUM(s.n * s.mean) / SUM(s.n), SUM(s.n) FROM v_summary s "
-        "JOIN factor side ON side.cell_id = s.cell_id AND side.name = 'side' "
-        "JOIN factor layer ON layer.cell_id = s.cell_id AND layer.name = 'layer' "
-        "JOIN factor head ON head.cell_id = s.cell_id AND head.name = 'head' "
-        "LEFT JOIN factor model ON model.cell_id = s.cell_id AND model.name = 'model' "
-        "WHERE s.metric = 'rank' AND s.method = ?1 AND s.mean IS NOT NULL AND layer.num IS NOT NULL AND head.num IS "
+        "layer.num, head.num, SUM(s.n * s.mean) / SUM(s.n), SUM(s.n) FROM v_summary s JOIN factor side ON side.cell_id "
+        "= s.cell_id AND side.name = 'side' "
+        "JOIN factor layer ON layer.cell_id = s.cell_id AND layer.name = 'layer' JOIN factor head ON head.cell_id = "
+        "s.cell_id AND head.name = 'head' "
+        "LEFT JOIN factor model ON model.cell_id = s.cell_id AND model.name = 'model' WHERE s.metric = 'rank' AND "
+        "s.method = ?1 AND s.mean IS NOT NULL AND layer.num IS NOT NULL AND head.num IS "
         "NOT NULL GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, 5");
     query.bind(1, method);
     std::vector<RankBox> boxes;
@@ -142,8 +142,8 @@ Figure heatmaps(const std::string& label, std::int64_t rep, const std::string& m
     const bool averaged = shown.n_rows < block.n_rows || shown.n_cols < block.n_cols;
     figure.description = fmt::format(
         "{} rows (tokens) down, {} channels across{}, in the units of the dump. All panels have one colour scale, "
-        "which ends "
-        "at {:.3g}: 99 % of the block's entries do not exceed it in absolute value, larger ones have the last colours.",
+        "which ends at {:.3g}: 99 % of the block's entries do not exceed it in absolute value, larger ones have the "
+        "last colours.",
         block.n_rows, block.n_cols,
         averaged ? fmt::format(", drawn as means over rectangles, {} x {}", shown.n_rows, shown.n_cols) : "", limit);
     const double energy = arma::accu(arma::square(block));

@@ -182,8 +182,8 @@ void draw(Figure& figure) {
         figure.svg = *svg;
     else
         figure.problem =
-            "gnuplot is not installed, so the picture is missing (Debian: apt-get install gnuplot-nox, "
-            "then spiked report); the data table has its numbers" +
+            "gnuplot is not installed, so the picture is missing (Debian: apt-get install gnuplot-nox, then spiked "
+            "report); the data table has its numbers" +
             (figure.problem.empty() ? std::string() : ". " + figure.problem);
 }
 

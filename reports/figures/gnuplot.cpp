@@ -338,8 +338,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
                          const PanelLayout& layout) {
     const PanelGrid grid(panels, legend, layout);
     std::string script = fmt::format(
-        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8"
-        "{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
+        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
         "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot{}\n",
         gnuplot_quoted(title), page_terminal, grid.width, grid.height, data,
         layout.heading.empty() ? "" : fmt::format(" title {} font ',14'", gnuplot_quoted(layout.heading)));

@@ -39,8 +39,7 @@ Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::si
     const std::string settings = fmt::format(
         "set xrange [-0.5:{0}.5]\nset yrange [{1}.5:-0.5]\nset cbrange [0:1]\nset palette defined (0 '#ffffff', 0.25 "
         "'#9ecae1', 1 '#08306b')\nset xlabel 'needle, last: elsewhere' offset 0,0.6\nset ylabel 'question'\nunset "
-        "grid\nset tics "
-        "out\nset xtics {2}\nset ytics {2}\nunset colorbox\n",
+        "grid\nset tics out\nset xtics {2}\nset ytics {2}\nunset colorbox\n",
         questions, questions - 1, questions > 12 ? 8 : 2);
     for (std::size_t i = 0; i < shown; ++i) {
         const auto& [name, attention] = all[i];
@@ -82,8 +81,8 @@ Figure needle_figure(const validation::Retrieval& found) {
 std::vector<Figure> needle_attention(validation::Database& store, const Json&) {
     validation::Statement query(
         store,
-        "SELECT a.cell_id, a.rep, m.name, m.kind, coalesce(b.mean, 0) FROM array a JOIN method m "
-        "USING(method_id) LEFT JOIN v_cluster b ON b.method_id = m.method_id AND b.metric = 'bits_per_entry' WHERE "
+        "SELECT a.cell_id, a.rep, m.name, m.kind, coalesce(b.mean, 0) FROM array a JOIN method m USING(method_id) LEFT "
+        "JOIN v_cluster b ON b.method_id = m.method_id AND b.metric = 'bits_per_entry' WHERE "
         "a.name = 'needle_attention' AND a.cell_id = (SELECT min(cell_id) FROM array WHERE name = 'needle_attention') "
         "ORDER BY m.method_id");
     std::vector<NeedlePanel> all;

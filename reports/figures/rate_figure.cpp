@@ -78,11 +78,11 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const RateSp
         store,
         fmt::format(
             "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> 'codec' THEN "
-            "t.value ELSE v.expected END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om "
-            "USING(metric_id) WHERE om.name = ?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
+            "t.value ELSE v.expected END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) "
+            "WHERE om.name = ?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
             "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = s.k "
-            "LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND "
-            "v.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
+            "LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = "
+            "s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
             first_expectations));
     for (const auto& metric : rate_spec.metrics) {
         query.reset();
@@ -213,15 +213,14 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     if (found.series.left_out > 0)
         figure.problem = fmt::format("{} points are not drawn (at most {} panels and {} series are)",
                                      found.series.left_out, most_panels, most_labels);
-    figure.script =
-        panel_script(figure.title, data,
-                     fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
-                                 "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
-                                 "{} noenhanced\nset ylabel {} noenhanced\n",
-                                 found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
-                                 found.x_range.high * 1.15, found.y_range.log_text(), reports::gnuplot_quoted(x),
-                                 reports::gnuplot_quoted(rate_spec.quantity())),
-                     drawn, legend_of(found.series.styles, false, false));
+    figure.script = panel_script(
+        figure.title, data,
+        fmt::format("set logscale xy\nset format y '%g'\n{}set xtics nomirror ({})\nset "
+                    "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
+                    found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
+                    found.x_range.high * 1.15, found.y_range.log_text(), reports::gnuplot_quoted(x),
+                    reports::gnuplot_quoted(rate_spec.quantity())),
+        drawn, legend_of(found.series.styles, false, false));
     draw(figure);
     return {figure};
 }

@@ -53,11 +53,9 @@ std::string fit_text(const validation::FittedSpectrum& of, std::size_t zeros) {
         fmt::format("with variances that fall off as exp(-{:.3g} x), x from 0 to 1{}, to {:.2g} of the largest,",
                     fitted.decay, fitted.at_limit ? " (the fastest decay that is tried)" : "", std::exp(-fitted.decay));
     return fmt::format(
-        " The rank rule takes {} of them for signal. The density is fitted to {} of the other {}{}: Gaussian "
-        "noise, "
+        " The rank rule takes {} of them for signal. The density is fitted to {} of the other {}{}: Gaussian noise, "
         "{}. Kolmogorov distance {:.3g}; the distance of a spectrum to its own law is below {:.3g} in 19 cases of "
-        "20, so "
-        "this noise {}. The bars include the signal{}.",
+        "20, so this noise {}. The bars include the signal{}.",
         of.signal, fitted.count, of.noise_eigenvalues.size(),
         fitted.count < of.noise_eigenvalues.size() ? " (those below 1e-10 of the largest count as 0)" : "",
         fitted.decay == 0.0 ? "white on both sides"
@@ -149,8 +147,7 @@ Panel bars_panel(const Bars& bars, double edge, std::size_t zeros, bool fitted) 
     if (zeros > 0) histogram.title += fmt::format("; {} left out as 0", zeros);
     histogram.settings = fmt::format(
         "unset logscale\nset xlabel 'eigenvalue'\nset ylabel 'count'\nset xrange [0:{:.8g}]\nset yrange "
-        "[0:{:.8g}]\nset "
-        "boxwidth {:.8g}\n{}",
+        "[0:{:.8g}]\nset boxwidth {:.8g}\n{}",
         bars.high, 1.08 * *std::max_element(bars.counts.begin(), bars.counts.end()) + 0.5, 0.92 * bars.width,
         edge_line(edge, true));
     histogram.plots = {"$bins using 1:2 with boxes fill solid 0.8 noborder lc rgb '#1573D1'"};

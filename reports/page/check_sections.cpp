@@ -18,8 +18,8 @@ constexpr const char* how_to_read =
     "0.7525 with a standard error of 0.0022. Theory: what the claim predicts at the size of the cell, which can differ "
     "from the limit of large matrices that the results show. Margin: how far the mean may be from theory; a claim may "
     "state a region in place of both. Interval: confidence limits of the mean, at this check's part of the false-alarm "
-    "rate (nominal). "
-    "Detectable: the smallest deviation that would have failed with probability 0.99. Control: the same interval about "
+    "rate (nominal). Detectable: the smallest deviation that would have failed with probability 0.99. Control: the "
+    "same interval about "
     "what a planted error predicts; it must fail, and a check whose control passes counts as failed.";
 
 HtmlTable check_table(std::string_view caption) {

@@ -80,8 +80,7 @@ std::string figures_markup(validation::Database& store, const PagePlace& place, 
             // The data of a figure is smaller than its picture, and its caption is smaller than both.
             figure.svg.clear();
             figure.problem += fmt::format(
-                "{}the picture is left out to keep the page small (spiked report STORE "
-                "--figures FOLDER draws it)",
+                "{}the picture is left out to keep the page small (spiked report STORE --figures FOLDER draws it)",
                 figure.problem.empty() ? "" : "; ");
             one = figure_html(figure, index, place);
             if (markup.size() + one.size() > most_bytes / 2) {

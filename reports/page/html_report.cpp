@@ -197,8 +197,8 @@ private:
         if (study_.status != "complete") {
             const bool shard = study_.status.starts_with("shard ");
             markup += fmt::format(
-                "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
-                "done, {} of {}{} "
+                "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells done, {} of "
+                "{}{} "
                 "{}s measured. Everything below covers only these; {}.</p></div>\n",
                 place_.prefix,
                 escape(shard                        ? study_.status + " of the study"
@@ -246,17 +246,16 @@ private:
             Statement query(
                 store_,
                 "SELECT c.label, f.rep, coalesce(m.name, ''), f.stage, f.code, f.message, f.cell_id FROM failure f "
-                "LEFT "
-                "JOIN cell c "
-                "USING(cell_id) LEFT JOIN method m USING(method_id) ORDER BY f.cell_id, f.rep, f.rowid LIMIT ?1");
+                "LEFT JOIN cell c USING(cell_id) LEFT JOIN method m USING(method_id) ORDER BY f.cell_id, f.rep, "
+                "f.rowid LIMIT ?1");
             query.bind(1, failures_shown);
             while (query.step())
                 table.add(
                     {query.text(0), query.text(1), query.text(2), query.text(3), query.text(4) + ": " + query.text(5),
                      code(fmt::format("spiked replay STORE --cell {} --rep {}", query.integer(6), query.integer(1)))});
             markup = paragraph(fmt::format(
-                         "{}; a failed replicate is stored as missing, never as 0, and replicates count only "
-                         "those that did not fail. In a command STORE stands for the store of this page.{}",
+                         "{}; a failed replicate is stored as missing, never as 0, and replicates count only those "
+                         "that did not fail. In a command STORE stands for the store of this page.{}",
                          counted(static_cast<std::size_t>(total), "failed replicate"),
                          total > static_cast<std::int64_t>(failures_shown)
                              ? fmt::format(" The first {} are shown.", failures_shown)

@@ -31,8 +31,7 @@ std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
     const std::size_t fixed = columns.size();
     Statement items(store,
                     "SELECT mt.name FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND "
-                    "m.n > 0 GROUP BY metric_id "
-                    "HAVING MAX(m.mean) > 0 ORDER BY metric_id");
+                    "m.n > 0 GROUP BY metric_id HAVING MAX(m.mean) > 0 ORDER BY metric_id");
     while (items.step()) {
         column[items.text(0)] = columns.size();
         std::string item = items.text(0).substr(5);

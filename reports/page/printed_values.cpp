@@ -80,8 +80,8 @@ public:
         }
         if (dump_ && !all_sides)
             throw input_error(
-                "{}: {} is not a side (values for a dump study cover all its keys or all its values): write "
-                "side=key or side=value",
+                "{}: {} is not a side (values for a dump study cover all its keys or all its values): write side=key "
+                "or side=value",
                 where, in_quotes(text));
         if (left.empty() || (!dump_ && left.size() > 1))
             throw input_error(
@@ -192,8 +192,7 @@ Statement joined(Database& store, const std::string& path, const std::string& co
     return {store, "SELECT " + columns + " FROM temp.printed p LEFT JOIN " +
                        (dump ? "temp.clustered s ON s.side = p.side AND p.k = 0"
                              : "(SELECT *, iif(n > 1, n - 1, NULL) AS df, 2 * mcse AS reach FROM v_summary) s ON "
-                               "s.cell_id = p.cell_id AND s.k "
-                               "= p.k") +
+                               "s.cell_id = p.cell_id AND s.k = p.k") +
                        " AND s.method = p.method AND s.metric = p.base ORDER BY p.line"};
 }
 
@@ -208,11 +207,10 @@ const std::string reason =
 }  // namespace
 
 std::string against_printed(Database& store, const std::string& path, const std::string& format) {
-    Statement rows =
-        joined(store, path,
-               "p.name AS \"table\", p.method, p.metric, p.printed, s.mean, s.mcse, s.df, s.mean - p.printed "
-               "AS difference, " +
-                   agreement + " AS agree, " + reason + " AS why");
+    Statement rows = joined(
+        store, path,
+        "p.name AS \"table\", p.method, p.metric, p.printed, s.mean, s.mcse, s.df, s.mean - p.printed AS difference, " +
+            agreement + " AS agree, " + reason + " AS why");
     return formatted(rows, "against " + path, format);
 }
 
@@ -252,8 +250,8 @@ std::string printed_markup(Database& store, const std::string& path) {
     }
     std::string markup = paragraph(
         fmt::format("{} printed values, {} of them measured here: {} agree, {} differ with a reason, {} without. "
-                    "Agree: within half "
-                    "a unit of the last printed digit and two standard errors, or with few clusters the quantile of "
+                    "Agree: within half a unit of the last printed digit and two standard errors, or with few clusters "
+                    "the quantile of "
                     "Student's law of the same probability. Printed values have no standard error.",
                     std::accumulate(tables.begin(), tables.end(), std::size_t{0},
                                     [](std::size_t sum, const auto& table) { return sum + table.second.rows(); }),

@@ -194,8 +194,8 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
                "Means over blocks: 34.12(40) is 34.12 with a standard error of 0.40, clustered ({} clusters{}). {}{}",
                made.clusters, limits, random, meaning_of_bold)) +
            paragraph(
-               "Bit width B: bits of the index of an entry. Stored bits: all bits of a block divided by its "
-               "entries, counted from the bytes. Paper bits: b + r (n + d) b_s / (n d), norms left out. Cosine: "
+               "Bit width B: bits of the index of an entry. Stored bits: all bits of a block divided by its entries, "
+               "counted from the bytes. Paper bits: b + r (n + d) b_s / (n d), norms left out. Cosine: "
                "error of the cosine of two different rows, one of them decoded and renormalised as in the paper. "
                "Product: the same without renormalising. The bias is the mean of such errors, std their standard "
                "deviation.") +
@@ -213,8 +213,7 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
     std::map<std::int64_t, std::size_t> column;
     Statement methods(store,
                       "SELECT method_id, name FROM method WHERE kind = 'codec' AND method_id IN (SELECT method_id "
-                      "FROM v_summary WHERE "
-                      "metric = 'relative_l2') ORDER BY method_id");
+                      "FROM v_summary WHERE metric = 'relative_l2') ORDER BY method_id");
     std::vector<std::string> left_out;
     while (methods.step()) {
         if (columns.size() >= most_columns) {
@@ -229,8 +228,7 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
     table.limit(most_bytes, all_means);
     Statement query(store,
                     "SELECT s.cell_id, c.label, c.n, c.d, s.method_id, s.mean, s.mcse FROM v_summary s JOIN cell c "
-                    "USING(cell_id) WHERE "
-                    "s.metric = 'relative_l2' ORDER BY s.cell_id, s.method_id");
+                    "USING(cell_id) WHERE s.metric = 'relative_l2' ORDER BY s.cell_id, s.method_id");
     std::vector<Html> cells;
     std::int64_t current = std::numeric_limits<std::int64_t>::min();
     const auto finish = [&] {

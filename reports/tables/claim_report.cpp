@@ -175,8 +175,7 @@ std::string claims_text(const Validation& validation, bool details) {
     const auto counts = counts_of(validation);
     text += fmt::format(
         "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}, exact for fractions and distances, "
-        "nominal "
-        "for means and slopes; controls: negative controls that fail, of all.\n",
+        "nominal for means and slopes; controls: negative controls that fail, of all.\n",
         counted(validation.claims.size(), "claim"), enum_name(validation.tier), counts.failed, counts.inconclusive,
         validation.false_alarm, counted(validation.comparisons, "comparison"));
     return text;

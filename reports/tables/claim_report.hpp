@@ -41,8 +41,7 @@ namespace spiked::reports {
 inline constexpr std::string_view noise_legend =
     "Noise is A^(1/2) X B^(1/2), where entries of X have variance 1/d. White noise has A = B = I. In coloured noise A "
     "is the covariance of an AR(1) series with .5, and B is exponential: its eigenvalues are exp(-3 (j - 1/2) / d), j "
-    "= 1 "
-    "to d, from 1 to 1/20. Columns noise has A = I and this B.";
+    "= 1 to d, from 1 to 1/20. Columns noise has A = I and this B.";
 /// What a word in the tables of claims means.
 struct LegendItem {
     std::string word;

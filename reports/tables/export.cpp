@@ -205,24 +205,19 @@ const Registry<StoreTable>& store_tables() {
              ""},
             {"values", "every draw that was kept",
              "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
-             "v.method_id,"
-             " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt "
-             "USING(metric_id)"
-             " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
+             "v.method_id, v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN "
+             "metric mt "
+             "USING(metric_id) ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
             {"cells", "the design points",
              "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
              "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
             {"failures", "replicates that failed, with the command that replays each",
              "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || "
-             "f.cell_id "
-             "|| ' --rep ' || "
-             "f.rep AS replay"
-             " FROM failure f JOIN cell c USING(cell_id)"
-             " ORDER BY f.cell_id, f.rep"},
+             "f.cell_id || ' --rep ' || f.rep AS replay FROM failure f JOIN cell c USING(cell_id) ORDER BY f.cell_id, "
+             "f.rep"},
             {"bits", "stored bits an entry, by item",
              "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c "
-             "USING(cell_id)"
-             " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
+             "USING(cell_id) JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
             {"checks", "verdicts with margins and controls",
              fmt::format("SELECT v.check_name, v.claim, {} AS cell, m.name AS method, v.k, v.estimate, v.mcse, "
                          "v.expected, v.margin, v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, "
@@ -234,8 +229,7 @@ const Registry<StoreTable>& store_tables() {
              "failed with probability 0.99."},
             {"theory", "the theoretical values of each cell",
              "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
-             "USING(cell_id)"
-             " ORDER BY t.cell_id, t.quantity, t.k",
+             "USING(cell_id) ORDER BY t.cell_id, t.quantity, t.k",
              "k: the number of the component. num_err: the numerical error of the value, where it is known."},
         });
     return tables;

@@ -357,8 +357,7 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
         text +=
             "Attention: root mean square error of a logit; divergence of the weights from the exact ones, in nats; "
             "fraction of largest weights, and of the 8 largest, that stay; relative error of the output with this "
-            "side "
-            "coded, and with both.\n";
+            "side coded, and with both.\n";
     return text;
 }
 

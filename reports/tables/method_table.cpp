@@ -41,8 +41,8 @@ MethodColumns read_columns(Database& store, const std::vector<std::string>& metr
     std::vector<std::string> names;
     Statement query(
         store,
-        "SELECT DISTINCT m.metric_id, m.k, mt.name, mt.better FROM moment m JOIN metric mt USING(metric_id) "
-        "JOIN method me USING(method_id) WHERE me.kind <> 'sample' ORDER BY m.metric_id, m.k");
+        "SELECT DISTINCT m.metric_id, m.k, mt.name, mt.better FROM moment m JOIN metric mt USING(metric_id) JOIN "
+        "method me USING(method_id) WHERE me.kind <> 'sample' ORDER BY m.metric_id, m.k");
     while (query.step()) {
         const std::string name = query.text(2);
         if (names.empty() || names.back() != name) names.push_back(name);
@@ -168,8 +168,8 @@ void read_sides(Database& store, const MethodColumns& columns, MethodTable& tabl
     std::map<std::string, std::int64_t> clusters;
     Statement query(
         store,
-        "SELECT side.txt, m.method_id, m.metric_id, m.k, cl.txt, SUM(m.n), SUM(m.n * m.mean), SUM(m.n_null) "
-        "FROM moment m JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side' JOIN factor cl "
+        "SELECT side.txt, m.method_id, m.metric_id, m.k, cl.txt, SUM(m.n), SUM(m.n * m.mean), SUM(m.n_null) FROM "
+        "moment m JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side' JOIN factor cl "
         "ON cl.cell_id = m.cell_id AND cl.name = 'cluster' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5");
     while (query.step()) {
         const auto column = columns.position.find({query.integer(2), query.integer(3)});

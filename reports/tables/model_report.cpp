@@ -67,8 +67,7 @@ std::string perplexity_text(const validation::Perplexity& found) {
     return text +
            fmt::format(
                "\n{} tokens of {} documents, all of which see a compressed block of {} tokens. Keys and values of full "
-               "past "
-               "blocks are compressed, the current block is exact. In brackets standard errors over documents, "
+               "past blocks are compressed, the current block is exact. In brackets standard errors over documents, "
                "of paired differences for added nats{}; each document is coded with its own random rotations.{}\n{}",
                found.tokens, found.documents, found.block_tokens,
                found.documents < 2 ? " (none with one document)" : "", eviction_note(found.rows),
@@ -271,8 +270,7 @@ std::string answers_text(const validation::GeneratedAnswers& found, bool parts) 
     text += fmt::format(
         "\nrecall: fraction of the {} facts asked for in {} prompts whose number stands in the answer that the model "
         "writes over its compressed cache (greedily). In square brackets 95 % limits over prompts; lost: full "
-        "precision "
-        "minus this, paired by prompt. Keys and values of {} are compressed in {}{}.{}{}\n{}",
+        "precision minus this, paired by prompt. Keys and values of {} are compressed in {}{}.{}{}\n{}",
         exact.recall.asked, exact.recall.prompts,
         found.observe_questions ? "the prompt"
         : found.exact_questions ? "the text before the question"

@@ -53,10 +53,9 @@ std::string short_numbers(const std::string& text) {
 
 validation::Moments pooled_moments(Database& store, std::int64_t cell, std::int64_t method, std::int64_t metric,
                                    std::int64_t k) {
-    Statement batch(
-        store,
-        "SELECT n, mean, m2, m3, m4 FROM moment WHERE cell_id = ? AND method_id = ? AND metric_id = ? AND k = "
-        "? AND n > 0 ORDER BY batch");
+    Statement batch(store,
+                    "SELECT n, mean, m2, m3, m4 FROM moment WHERE cell_id = ? AND method_id = ? AND metric_id = ? AND "
+                    "k = ? AND n > 0 ORDER BY batch");
     batch.bind(1, cell).bind(2, method).bind(3, metric).bind(4, k);
     validation::Moments all;
     while (batch.step()) {
@@ -270,8 +269,8 @@ std::vector<std::int64_t> worst_cells(Database& store, const std::vector<CheckRo
     std::map<std::int64_t, Badness> cells;
     Statement query(
         store,
-        "SELECT cell_id, worst FROM cell LEFT JOIN (SELECT cell_id, MAX(mean) AS worst FROM v_summary WHERE "
-        "metric IN ('relative_error', 'relative_l2') GROUP BY cell_id) USING(cell_id) ORDER BY cell_id");
+        "SELECT cell_id, worst FROM cell LEFT JOIN (SELECT cell_id, MAX(mean) AS worst FROM v_summary WHERE metric IN "
+        "('relative_error', 'relative_l2') GROUP BY cell_id) USING(cell_id) ORDER BY cell_id");
     while (query.step()) cells[query.integer(0)].error = query.is_null(1) ? 0.0 : query.real(1);
     for (const auto& check : checks) {
         auto& cell = cells[check.cell_id];

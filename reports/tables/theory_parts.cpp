@@ -172,12 +172,9 @@ std::string quantization_text(const theory::QuantizationOverview& answers) {
         "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that "
         "dimension; normal: the same for independent normal entries; entropy-coded and Shannon: at that rate):\n{}\n"
         "Predicted for blocks of {} x {}, residual energy fraction {:.6g}, rank {} (factors of 4 bits, 16-bit "
-        "norms):\n{}"
-        "inner products relative to |query| |row|; a query along the row is a token that looks for itself.\n"
+        "norms):\n{}inner products relative to |query| |row|; a query along the row is a token that looks for itself.\n"
         "QJL with one sketch row per entry, query orthogonal to the row: variance {:.6g} (Gaussian rows), {:.6g} "
-        "(orthogonal; "
-        "mean "
-        "factor {:.6g}).\n",
+        "(orthogonal; mean factor {:.6g}).\n",
         answers.setting.dimension, codebooks.text(), answers.setting.rows, answers.setting.dimension,
         answers.setting.residual_energy_fraction, answers.setting.rank, quantizers.text(),
         answers.gaussian_sketch.variance, orthogonal.variance, orthogonal.mean_factor);

@@ -302,8 +302,7 @@ std::string theory_text(const ProfileAnswers& answers) {
     std::string text = fmt::format(
         "variances {}, aspect ratio n/d = {:.6g}, entry (i, j) of Z has variance S_ij / d\n\n"
         "bulk edge            {:.10g}   (eigenvalue of Z Z^T; singular value {:.10g})\n"
-        "{}"
-        "mean                 {:.10g}\n"
+        "{}mean                 {:.10g}\n"
         "detection threshold  {:.10g}   (of the top edge, for a spike {}; singular-value scale)\n"
         "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",
         answers.variances, answers.aspect.value(), law.bulk_edge().value, root(law.bulk_edge()).value,

@@ -194,8 +194,7 @@ std::string comparison_text(const StoreComparison& found, const ComparedNames& n
                             found.cells_by_label);
     if (found.dependent_draws)
         text +=
-            "blocks of one head or document depend on each other: within a cell errors and "
-            "p-values are too small\n";
+            "blocks of one head or document depend on each other: within a cell errors and p-values are too small\n";
     if (found.batches_in_both > 0)
         text +=
             fmt::format("{} of {} batches with the same draws hold different numbers for a method of both stores{}\n",

@@ -44,8 +44,7 @@ std::string junit_xml(validation::Database& store) {
     }
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" "
-        "skipped=\"{}\">\n{}"
-        "</testsuite>\n",
+        "skipped=\"{}\">\n{}</testsuite>\n",
         escape(name), tests, failures, skipped, cases);
 }
 

@@ -211,10 +211,10 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
                            "python3 -c \"import numpy,sklearn.datasets as d; numpy.save('x.npy', "
                            "d.load_svmlight_file('FILE')[0].toarray())\""};
     if (begins_eurostat(head))
-        return OtherFormat{"a table of Eurostat, with flags behind its numbers",
-                           "python3 -c \"import pandas; t=pandas.read_csv('FILE', sep='\\t', index_col=0, dtype=str); "
-                           "t.apply(lambda c: "
-                           "c.str.extract('(-?[0-9.]+)', expand=False).astype(float)).to_csv('x.csv')\""};
+        return OtherFormat{
+            "a table of Eurostat, with flags behind its numbers",
+            "python3 -c \"import pandas; t=pandas.read_csv('FILE', sep='\\t', index_col=0, dtype=str); "
+            "t.apply(lambda c: c.str.extract('(-?[0-9.]+)', expand=False).astype(float)).to_csv('x.csv')\""};
     if (begins_r_dump(head))
         return OtherFormat{"an R object (dump)",
                            "Rscript -e \"source('FILE', e <- new.env()); write.csv(e[['NAME']], 'x.csv', "

@@ -17,13 +17,12 @@ constexpr const char* fetch_itself = "the download saved an error or login page;
 constexpr const char* from_pickle =
     "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself (a sparse "
     "matrix: with .toarray() behind 'latin1')): python3 -c \"import pickle,numpy; numpy.save('x.npy', "
-    "numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb'), encoding='latin1'), dtype=float), "
-    "numpy.nan))\"";
+    "numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb'), encoding='latin1'), dtype=float), numpy.nan))\"";
 constexpr const char* from_torch =
     "it holds a pickle, which is never opened; its tensors, with the names or numbers of what holds them: python3 -c "
     "\"import torch; from safetensors.torch import save_file; from torch.utils._pytree import tree_flatten_with_path "
-    "as "
-    "f; save_file({'.'.join(str(getattr(k,'key',getattr(k,'idx',''))) for k in p) or 'x': t.contiguous().clone() for "
+    "as f; save_file({'.'.join(str(getattr(k,'key',getattr(k,'idx',''))) for k in p) or 'x': t.contiguous().clone() "
+    "for "
     "p,t in f(torch.load('FILE', map_location='cpu', weights_only=True))[0] if torch.is_tensor(t)}, "
     "'x.safetensors')\"; where it holds the cache of a model that you saved yourself: load it, then write_dump(path, "
     "keys_and_values(cache)) of tools/export-kv";
@@ -75,8 +74,7 @@ constexpr const char* from_feature_counts = "tail -n +2 FILE | cut -f 1,7- > x.t
 constexpr const char* from_labview = "sed '1,/^X_Value/d' FILE | cut -f 2- > x.tsv";
 constexpr const char* from_sql =
     "export the table as csv from the database that holds it; SQLite: sqlite3 x.db < FILE; sqlite3 -csv x.db \"SELECT "
-    "* "
-    "FROM NAME\" > x.csv";
+    "* FROM NAME\" > x.csv";
 
 constexpr const char* from_plink_table = "cut -d' ' -f7- FILE > x.txt";
 constexpr const char* from_plink =
@@ -179,8 +177,8 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
     {0, xz_beginning, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
     {0, "##TITLE", "a JCAMP-DX spectrum",
-     "python3 -c \"import jcamp,numpy; s=jcamp.readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], "
-     "s['y']], delimiter=',')\""},
+     "python3 -c \"import jcamp,numpy; s=jcamp.readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], s['y']], "
+     "delimiter=',')\""},
     {0, "ncols ", "an ESRI grid", from_grid},
     {0, "NCOLS ", "an ESRI grid", from_grid},
     {0, "P2\n", "a PGM image", from_image},

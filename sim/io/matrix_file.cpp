@@ -87,8 +87,7 @@ TensorLayout layout_for(const TensorContainer& file, const StoredTensor& tensor,
     if (text.empty())
         throw input_error(
             "{} has an unknown layout (shape {} can be {}; the file names none): name it with --layout, or save one "
-            "head "
-            "as a matrix",
+            "head as a matrix",
             where, shape_text(tensor.shape), fmt::join(legal, " or "));
     const auto layout = parse_layout(text);
     if (!layout || !layout->fits(tensor.shape))
@@ -137,8 +136,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     if (is_code_dtype(*tensor.dtype) && tensor.dtype_text == dtype_name(*tensor.dtype))
         throw input_error(
             "{} has dtype {} (codes, which are numbers only with their scale): save the numbers as F32, or read a "
-            "cache "
-            "with spiked kv and --scale",
+            "cache with spiked kv and --scale",
             where, in_quotes(tensor.dtype_text));
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
         throw input_error("{} is empty (shape {}): give at least one row and one column", where,
@@ -184,8 +182,7 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
                               *spec.selector);
         if (!reading.layout.empty())
             throw usage_error(
-                "{}: --layout has no effect on a table of text (it orders the axes of a tensor): leave it "
-                "out",
+                "{}: --layout has no effect on a table of text (it orders the axes of a tensor): leave it out",
                 spec.path);
         Table found = read_table(
             spec.path,
@@ -348,8 +345,7 @@ arma::mat read_matrix(const std::string& spec, const std::string& layout) {
     if (table.guessed)
         throw input_error(
             "{} (a guess, which cannot be confirmed here): name the columns in the first line, with an empty cell "
-            "above "
-            "an index, or save the numbers as .npy",
+            "above an index, or save the numbers as .npy",
             table.notes.front());
     reject_nonfinite(table.matrix, spec);
     return std::move(table.matrix);

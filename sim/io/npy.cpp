@@ -72,9 +72,8 @@ public:
 private:
     [[noreturn]] void fail(const char* expected) const {
         throw input_error(
-            "{}: .npy header malformed at its byte {} (expected {}): the file is damaged, save the array "
-            "again",
-            where_, at_, expected);
+            "{}: .npy header malformed at its byte {} (expected {}): the file is damaged, save the array again", where_,
+            at_, expected);
     }
     void skip_blanks() {
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -107,8 +106,8 @@ private:
                     "save numpy.lib.recfunctions.structured_to_unstructured(a), with import numpy.lib.recfunctions",
                     where_);
             throw input_error(
-                "{}: holds records with named fields (one number per element is needed): save the field "
-                "you want, for example with np.save(FILE, a[\"field\"])",
+                "{}: holds records with named fields (one number per element is needed): save the field you want, for "
+                "example with np.save(FILE, a[\"field\"])",
                 where_);
         }
         return quoted_text();
@@ -194,13 +193,13 @@ void check_size(NpyHeader& header, const ByteSource& source) {
     const std::uint64_t present = source.size - header.data_offset;
     if (needed > present)
         throw input_error(
-            "{}: truncated (shape {} of {} needs {} of data, found {}): likely an incomplete download, "
-            "fetch or save it again",
+            "{}: truncated (shape {} of {} needs {} of data, found {}): likely an incomplete download, fetch or save "
+            "it again",
             source.where, shape_text(header.shape), in_quotes(header.descr), bytes_text(needed), bytes_text(present));
     if (needed < present)
         throw input_error(
-            "{}: {} after the array (shape {} of {} needs {}, found {}): the header is damaged or "
-            "several arrays were saved into one file; save them as .npz",
+            "{}: {} after the array (shape {} of {} needs {}, found {}): the header is damaged or several arrays were "
+            "saved into one file; save them as .npz",
             source.where, bytes_text(present - needed), shape_text(header.shape), in_quotes(header.descr),
             bytes_text(needed), bytes_text(present));
 }
@@ -212,8 +211,8 @@ NpyHeader read_npy_header(const ByteSource& source) {
     constexpr std::uint64_t shortest = 10;  // magic, version, length
     if (source.size < shortest)
         throw input_error(
-            "{}: truncated (expected at least {} bytes of .npy header, found {}): likely an incomplete "
-            "download, fetch or save it again",
+            "{}: truncated (expected at least {} bytes of .npy header, found {}): likely an incomplete download, fetch "
+            "or save it again",
             source.where, shortest, source.size);
     source.read(0, std::span(start).first(std::min<std::uint64_t>(start.size(), source.size)));
     if (std::string_view(reinterpret_cast<const char*>(start.data()), magic.size()) != magic)
@@ -232,8 +231,8 @@ NpyHeader read_npy_header(const ByteSource& source) {
                           length, largest_npy_header);
     if (source.size < text_offset || length > source.size - text_offset)
         throw input_error(
-            "{}: truncated in its .npy header (expected {} bytes, found {}): likely an incomplete "
-            "download, fetch or save it again",
+            "{}: truncated in its .npy header (expected {} bytes, found {}): likely an incomplete download, fetch or "
+            "save it again",
             source.where, text_offset + length, source.size);
     std::string text(length, '\0');
     source.read(text_offset, std::as_writable_bytes(std::span(text)));
@@ -249,8 +248,8 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
     const std::string_view code = std::string_view(header.descr).substr(std::min<std::size_t>(1, header.descr.size()));
     if (code.starts_with('O'))
         throw input_error(
-            "{}: holds Python objects (dtype {}; they are pickles, which can run programs, and are never "
-            "read): leave out columns of text, then save a.astype(np.float64)",
+            "{}: holds Python objects (dtype {}; they are pickles, which can run programs, and are never read): leave "
+            "out columns of text, then save a.astype(np.float64)",
             where, in_quotes(header.descr));
     if (code == "V2")
         throw input_error(
@@ -268,10 +267,8 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
         throw input_error(
             "{}: holds text (dtype {}): leave out columns that are no numbers, then save a.astype(np.float64)", where,
             in_quotes(header.descr));
-    throw input_error(
-        "{}: dtype {} is not read (f2, f4, f8, i1 to i8, u1 to u8 and b1 are): save "
-        "a.astype(np.float64)",
-        where, in_quotes(header.descr));
+    throw input_error("{}: dtype {} is not read (f2, f4, f8, i1 to i8, u1 to u8 and b1 are): save a.astype(np.float64)",
+                      where, in_quotes(header.descr));
 }
 
 void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::uint64_t first_element,

@@ -16,8 +16,7 @@ namespace spiked::sim {
 /// What to do about complex numbers, which no reader takes, as the advice of an error message.
 inline constexpr const char* complex_advice =
     "save numpy.block([[x.real, -x.imag], [x.imag, x.real]]) (in MATLAB [real(x) -imag(x); imag(x) real(x)]), which "
-    "has "
-    "the singular values of x, each twice";
+    "has the singular values of x, each twice";
 
 /// The header of a NumPy array (.npy versions 1 to 3), of any dtype that NumPy can write.
 struct NpyHeader {

@@ -124,10 +124,8 @@ void read_exactly(const ByteFile& file, zip_file_t* member, std::span<std::byte>
             throw input_error("{} is damaged (zip: {}): fetch or save the .npz again", where,
                               zip_file_strerror(member));
         if (count == 0)
-            throw input_error(
-                "{} ends {} bytes early (its size in the archive is wrong): fetch or save the "
-                ".npz again",
-                where, out.size());
+            throw input_error("{} ends {} bytes early (its size in the archive is wrong): fetch or save the .npz again",
+                              where, out.size());
         out = out.subspan(static_cast<std::size_t>(count));
     }
 }
@@ -154,15 +152,14 @@ void check_member(const zip_stat_t& status, const std::string& where) {
         throw input_error("{} is encrypted (passwords are not supported): save the .npz without a password", where);
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
         throw input_error(
-            "{} is packed by zip method {} (methods 0, stored, and 8, deflated, are read): save it with "
-            "np.savez or np.savez_compressed",
+            "{} is packed by zip method {} (methods 0, stored, and 8, deflated, are read): save it with np.savez or "
+            "np.savez_compressed",
             where, status.comp_method);
     const bool stored = status.comp_method == ZIP_CM_STORE;
     if (stored ? status.size != status.comp_size : status.size / largest_expansion > status.comp_size)
         throw input_error(
-            "{} claims {} out of {} packed (impossible for its compression): the file is damaged "
-            "or forged",
-            where, bytes_text(status.size), bytes_text(status.comp_size));
+            "{} claims {} out of {} packed (impossible for its compression): the file is damaged or forged", where,
+            bytes_text(status.size), bytes_text(status.comp_size));
 }
 
 }  // namespace
@@ -204,8 +201,7 @@ void reject_expansion(std::uint64_t bytes, std::uint64_t packed, const Expansion
     if (bytes > std::max(limit.always, limit.times * packed))
         throw input_error(
             "{} unpacks, with what was read before, to {} from {} (at most {} are read of data compressed so "
-            "strongly): "
-            "if the data really are so large, save them uncompressed, with np.savez or as .npy",
+            "strongly): if the data really are so large, save them uncompressed, with np.savez or as .npy",
             where, bytes_text(bytes), bytes_text(packed), bytes_text(std::max(limit.always, limit.times * packed)));
 }
 

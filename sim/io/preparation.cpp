@@ -111,8 +111,7 @@ void divide_by_deviations(arma::mat& data, bool rows) {
     if (constant > 0)
         throw input_error(
             "{0} without a standard deviation (the first is {1} {2}, counted from 0): remove {3}, or centre {1}s "
-            "without "
-            "standardizing them",
+            "without standardizing them",
             constant_lines(constant, rows), line_word(rows), first, constant == 1 ? "it" : "them");
 }
 

@@ -52,16 +52,14 @@ std::optional<std::vector<std::size_t>> sizes_of(const Json* list) {
 Metadata parse_metadata(const Json& json, const std::string& path) {
     if (json.members() == nullptr)
         throw input_error(
-            "{}: __metadata__ is not an object (it maps names to texts): the file is damaged or was "
-            "written by a faulty program",
+            "{}: __metadata__ is not an object (it maps names to texts): the file is damaged or was written by a "
+            "faulty program",
             path);
     Metadata metadata;
     for (const auto& [key, value] : *json.members()) {
         if (value.string() == nullptr)
-            throw input_error(
-                "{}: metadata {} is not a text (the format allows only texts): write it as a "
-                "string",
-                path, in_quotes(key));
+            throw input_error("{}: metadata {} is not a text (the format allows only texts): write it as a string",
+                              path, in_quotes(key));
         metadata.emplace_back(key, *value.string());
     }
     return metadata;
@@ -77,37 +75,31 @@ TensorInfo parse_tensor(const std::string& name, const Json& json, const std::st
         throw input_error("{} has no dtype (a text such as \"F16\" is needed): the header is damaged", where);
     if (!shape)
         throw input_error(
-            "{} has no usable shape (a list of integers, none negative, is needed): the header is "
-            "damaged",
-            where);
+            "{} has no usable shape (a list of integers, none negative, is needed): the header is damaged", where);
     if (!offsets || offsets->size() != 2)
         throw input_error(
-            "{} has no usable data_offsets (two integers, none negative, are needed): the header is "
-            "damaged",
-            where);
+            "{} has no usable data_offsets (two integers, none negative, are needed): the header is damaged", where);
     const auto dtype = dtype_of_name(*dtype_text);
     if (!dtype)
         throw input_error(
-            "{} has unknown dtype {} (F16, BF16, F32 and F64 are read, the format's other types are "
-            "skipped): write it again with one of these",
+            "{} has unknown dtype {} (F16, BF16, F32 and F64 are read, the format's other types are skipped): write it "
+            "again with one of these",
             where, in_quotes(*dtype_text));
     const std::uint64_t begin = (*offsets)[0];
     const std::uint64_t end = (*offsets)[1];
     if (begin > end)
         throw input_error(
-            "{} has reversed data_offsets [{}, {}] (the end lies before the beginning): the header is "
-            "damaged",
-            where, begin, end);
+            "{} has reversed data_offsets [{}, {}] (the end lies before the beginning): the header is damaged", where,
+            begin, end);
     const auto needed = tensor_bytes(*shape, *dtype);
     if (!needed)
         throw input_error(
-            "{} has shape {} of {} (its size overflows 64 bits or is not a whole number of bytes): the "
-            "header is damaged or forged",
+            "{} has shape {} of {} (its size overflows 64 bits or is not a whole number of bytes): the header is "
+            "damaged or forged",
             where, shape_text(*shape), *dtype_text);
     if (*needed != end - begin)
         throw input_error(
-            "{} of shape {} and dtype {} needs {} bytes (its data_offsets [{}, {}] hold {}): the header "
-            "is damaged",
+            "{} of shape {} and dtype {} needs {} bytes (its data_offsets [{}, {}] hold {}): the header is damaged",
             where, shape_text(*shape), *dtype_text, *needed, begin, end, end - begin);
     return {name, *dtype, *shape, begin, *needed};
 }
@@ -128,18 +120,18 @@ void check_tiling(const std::vector<TensorInfo>& tensors, const ByteFile& file, 
         const std::uint64_t tensor_end = tensor->offset + tensor->bytes;
         if (tensor->offset > end && tensor_end > present)
             throw input_error(
-                "{}: tensor {} is out of range (its data_offsets [{}, {}] end beyond the {} of data, and "
-                "no tensor fills the gap before it): the header is damaged or forged",
+                "{}: tensor {} is out of range (its data_offsets [{}, {}] end beyond the {} of data, and no tensor "
+                "fills the gap before it): the header is damaged or forged",
                 file.path(), in_quotes(tensor->name), tensor->offset, tensor_end, bytes_text(present));
         if (tensor->offset > end)
             throw input_error(
-                "{}: a hole of {} bytes before tensor {} (data from {} to {} belong to no tensor): the "
-                "header is damaged or forged",
+                "{}: a hole of {} bytes before tensor {} (data from {} to {} belong to no tensor): the header is "
+                "damaged or forged",
                 file.path(), tensor->offset - end, in_quotes(tensor->name), end, tensor->offset);
         if (tensor->offset < end)
             throw input_error(
-                "{}: tensors {} and {} overlap (one ends at {}, the other begins at {}): the header is "
-                "damaged or forged",
+                "{}: tensors {} and {} overlap (one ends at {}, the other begins at {}): the header is damaged or "
+                "forged",
                 file.path(), in_quotes(before->name), in_quotes(tensor->name), end, tensor->offset);
         if (cut == nullptr && tensor_end > present) cut = tensor;
         end = tensor_end;
@@ -147,13 +139,11 @@ void check_tiling(const std::vector<TensorInfo>& tensors, const ByteFile& file, 
     }
     if (cut != nullptr)
         throw input_error(
-            "{}: truncated in tensor {} (expected {}, found {}): likely an incomplete download, fetch it "
-            "again",
+            "{}: truncated in tensor {} (expected {}, found {}): likely an incomplete download, fetch it again",
             file.path(), in_quotes(cut->name), bytes_text(data_begin + end), bytes_text(file.size()));
     if (end < present)
         throw input_error(
-            "{}: {} after the last tensor (expected {}, found {}): the header is damaged or two files "
-            "were joined",
+            "{}: {} after the last tensor (expected {}, found {}): the header is damaged or two files were joined",
             file.path(), bytes_text(present - end), bytes_text(data_begin + end), bytes_text(file.size()));
 }
 
@@ -216,8 +206,7 @@ void write_values(OutputFile& out, const TensorSource& tensor, std::uint64_t ele
         tensor.values(first, part);
         if (const auto lost = encode(part, tensor.dtype, encoded))
             throw output_error(
-                "{}: tensor {} cannot be written as {} (element {} is {}, too large for it): choose a "
-                "wider dtype",
+                "{}: tensor {} cannot be written as {} (element {} is {}, too large for it): choose a wider dtype",
                 path, in_quotes(tensor.name), dtype_name(tensor.dtype), first + *lost, part[*lost]);
         out.write(encoded);
     }
@@ -243,8 +232,8 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
     reject_other_format(file_, ".safetensors");
     if (file_.size() < length_bytes)
         throw input_error(
-            "{}: truncated (expected at least {} bytes, the length of the header, found {}): likely an "
-            "incomplete download, fetch it again",
+            "{}: truncated (expected at least {} bytes, the length of the header, found {}): likely an incomplete "
+            "download, fetch it again",
             file_.path(), length_bytes, file_.size());
     std::array<std::byte, length_bytes> length{};
     file_.read(0, length);
@@ -254,8 +243,8 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
                           file_.path(), header_bytes, largest_safetensors_header);
     if (header_bytes > file_.size() - length_bytes)
         throw input_error(
-            "{}: truncated in its header (expected {} bytes of header, found {}): likely an incomplete "
-            "download, fetch it again",
+            "{}: truncated in its header (expected {} bytes of header, found {}): likely an incomplete download, fetch "
+            "it again",
             file_.path(), header_bytes, file_.size() - length_bytes);
     parse_header(header_bytes);
 }
@@ -265,8 +254,7 @@ void SafetensorsFile::parse_header(std::uint64_t header_bytes) {
     file_.read(length_bytes, std::as_writable_bytes(std::span(text)));
     if (!text.starts_with('{'))
         throw input_error(
-            "{}: header is not a JSON object (it must begin with a brace): the file is damaged or not "
-            "safetensors",
+            "{}: header is not a JSON object (it must begin with a brace): the file is damaged or not safetensors",
             path());
     constexpr int max_depth = 8;  // a legal header has 3 levels
     const Json header = Json::parse(text, path() + ": header", max_depth);
@@ -295,8 +283,7 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element
     if (!is_block_dtype(tensor.dtype) && !is_code_dtype(tensor.dtype))
         throw input_error(
             "{}: tensor {} has dtype {} (F16, BF16, F32, F64, F8_E4M3, F8_E5M2, I8 and U8 are read as numbers): "
-            "convert "
-            "it first",
+            "convert it first",
             path(), in_quotes(tensor.name), dtype_name(tensor.dtype));
     const std::uint64_t elements = tensor.elements();
     if (first_element > elements || out.size() > elements - first_element)

@@ -65,8 +65,7 @@ public:
 private:
     [[noreturn]] void fail(const std::string& what) const {
         throw input_error(
-            "{}:{}: not a Matrix Market file that is read ({}): correct it, or save it with "
-            "scipy.io.mmwrite",
+            "{}:{}: not a Matrix Market file that is read ({}): correct it, or save it with scipy.io.mmwrite",
             file_.path(), number_, what);
     }
     void line(std::string_view text) {
@@ -185,8 +184,7 @@ public:
         if (shape.size() != 2 ||
             !std::all_of(shape.begin(), shape.end(), [](double n) { return n >= 0 && n < 0x1p48; }))
             throw input_error(
-                "{}: a sparse array of {} axes (matrices have 2): save it dense, numpy.save('x.npy', "
-                "x.toarray())",
+                "{}: a sparse array of {} axes (matrices have 2): save it dense, numpy.save('x.npy', x.toarray())",
                 file_->path(), shape.size());
         const NpyHeader& data = find("data")->header;
         return {"matrix",   data.dtype,

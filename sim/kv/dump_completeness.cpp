@@ -100,8 +100,7 @@ std::string pages_advice(const std::string& format, const std::vector<std::size_
                "c.flatten(0, 1) of a layer for spiked spectrum, as a matrix";
     if (shape.size() == 4 && shape[2] % 2 == 0)
         return "; pages of vLLM on TPUs, [pages, tokens, twice the heads, channels], hold keys and values in turn: "
-               "save "
-               "c[:, :, 0::2] and c[:, :, 1::2] of a layer as layers.{layer}.key and .value, with --layout "
+               "save c[:, :, 0::2] and c[:, :, 1::2] of a layer as layers.{layer}.key and .value, with --layout "
                "block,token,head,dim";
     return {};
 }

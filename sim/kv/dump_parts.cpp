@@ -14,8 +14,7 @@ namespace {
 [[noreturn]] void disagree(const std::string& path, const std::string& a, const std::string& b, const char* what,
                            std::size_t of_a, std::size_t of_b) {
     throw input_error(
-        "{}: tensors {} and {} disagree (they have {} and {} {}, and are parts of one layer): dump the "
-        "layer again",
+        "{}: tensors {} and {} disagree (they have {} and {} {}, and are parts of one layer): dump the layer again",
         path, in_quotes(a), in_quotes(b), of_a, of_b, what);
 }
 

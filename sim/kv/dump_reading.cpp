@@ -66,8 +66,7 @@ TokenRange token_range(const std::string& text, std::size_t tokens) {
         if (!number || colon == std::string::npos)
             throw usage_error(
                 "token range {} is not FIRST:LAST (numbers from 0, LAST itself is left out, either may be missing): "
-                "write "
-                "for example 4:1020",
+                "write for example 4:1020",
                 in_quotes(text));
         const auto size = static_cast<std::int64_t>(tokens);
         return static_cast<std::size_t>(std::clamp<std::int64_t>(*number < 0 ? *number + size : *number, 0, size));

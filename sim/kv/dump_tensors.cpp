@@ -135,8 +135,7 @@ private:
         if (!options_.tensor_pattern.empty())
             throw input_error(
                 "{}: no tensor is named like {} (it has {}; {{layer}} and {{head}} stand for numbers, {{side}} for "
-                "key, "
-                "keys, k, K or 0): correct --pattern",
+                "key, keys, k, K or 0): correct --pattern",
                 path(), in_quotes(patterns.front()), has);
         if (!options_.format.empty())
             throw input_error("{}: no tensor is named as {} names it, {} (it has {}): give the names with --pattern",
@@ -176,8 +175,8 @@ private:
         }
         if (by_format)
             throw Unfit(
-                "{} of shape {} has none of the shapes of the format {} ({}): give the meaning of its axes "
-                "with --layout{}",
+                "{} of shape {} has none of the shapes of the format {} ({}): give the meaning of its axes with "
+                "--layout{}",
                 tensor_text(held), shape_text(held.shape), format_->name, fmt::join(format_->layouts, "; "),
                 format_->advice.empty() ? "" : format_->advice + pages_advice(format_->name, held.shape));
         if (!layouts_.front()[at])
@@ -204,14 +203,12 @@ private:
                         in_quotes(stated_layout_), shape_text(held.shape), choices_of(legal));
         if (legal.empty())
             throw Unfit(
-                "layout of tensor {} unknown (shape {}; the file names none; a plain one has 3 axes): "
-                "name its axes with --layout, of layer, side, batch, block, head, token, dim and hidden, or "
+                "layout of tensor {} unknown (shape {}; the file names none; a plain one has 3 axes): name its axes "
+                "with --layout, of layer, side, batch, block, head, token, dim and hidden, or "
                 "the program that wrote it with --format, one of {}",
                 in_quotes(held.name), shape_text(held.shape), fmt::join(dump_formats().names(), ", "));
-        throw Unfit(
-            "layout of tensor {} unknown (shape {} can be {}; the file names none): give it with "
-            "--layout",
-            in_quotes(held.name), shape_text(held.shape), choices_of(legal));
+        throw Unfit("layout of tensor {} unknown (shape {} can be {}; the file names none): give it with --layout",
+                    in_quotes(held.name), shape_text(held.shape), choices_of(legal));
     }
 
     /// Leaves out the layers and sides that nobody asked for.
@@ -342,8 +339,8 @@ private:
             const std::size_t hidden = layout.size(CacheAxis::hidden, held.shape);
             if (options_.head_dim == 0)
                 throw Unfit(
-                    "{} of shape {} holds all heads in one axis of {} (layout {}): give the channels of a "
-                    "head with --head-dim",
+                    "{} of shape {} holds all heads in one axis of {} (layout {}): give the channels of a head with "
+                    "--head-dim",
                     tensor_text(held), shape_text(held.shape), hidden, layout.text());
             if (hidden % options_.head_dim != 0)
                 throw Unfit("{} of shape {} has {} channels in all, not whole heads of {}: correct --head-dim",
@@ -368,8 +365,7 @@ private:
         for (const std::size_t page : found_.block_table)
             if (page >= pages)
                 throw input_error(
-                    "{} of shape {} has {} pages and the block table names page {} (from 0): correct "
-                    "--block-table",
+                    "{} of shape {} has {} pages and the block table names page {} (from 0): correct --block-table",
                     where(held.name), shape_text(held.shape), pages, page);
         if (!found_.block_table.empty())
             part.axes.tokens = found_.block_table.size() * of_page;

@@ -51,15 +51,14 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
         const auto text = given(key);
         if (!text)
             throw input_error(
-                "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): add it where the "
-                "dump is made",
+                "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): add it where the dump is made",
                 where, key);
         return *text;
     };
     if (const std::string keys = required("keys"); keys != "post-rope")
         throw input_error(
-            "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the "
-            "keys as they are",
+            "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the keys as "
+            "they are",
             where, keys);
     DumpRotary rotary;
     rotary.rope.base = number_of(where, "rope_base", required("rope_base"));

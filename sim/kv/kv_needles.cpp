@@ -31,8 +31,7 @@ KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
     if (!(options.noise.scale > 0.0))
         throw usage_error(
             "needles are distinguished by the noise of their tokens, and noise.scale = {} leaves none: give "
-            "noise.scale "
-            "above 0",
+            "noise.scale above 0",
             options.noise.scale);
     if (heads_ == 0) throw usage_error("needles need queries as questions and there are none: give query heads");
     if (!(logit_ > 0.0) || !std::isfinite(logit_))

@@ -46,8 +46,7 @@ NamePattern::NamePattern(const std::string& pattern) : text_(pattern) {
     if (!usable)
         throw usage_error(
             "tensor pattern {} is not usable ({{layer}}, {{side}}, {{head}} and {{chunk}} may occur in it once each, "
-            "and "
-            "no other braces): write for example layers.{{layer}}.{{side}}",
+            "and no other braces): write for example layers.{{layer}}.{{side}}",
             in_quotes(pattern));
 }
 

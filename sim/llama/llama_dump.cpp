@@ -16,8 +16,7 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
         if (window > 0 && window < tokens.size())
             throw input_error(
                 "{} tokens are more than the model's sliding window of {} (attention in a dump is to all earlier "
-                "tokens): "
-                "write a dump of at most {} tokens",
+                "tokens): write a dump of at most {} tokens",
                 tokens.size(), window, window);
     // Key, value and query of each layer, tokens x heads * dim.
     std::vector<std::array<arma::fmat, 3>> cache(shape.layers);

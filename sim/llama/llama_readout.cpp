@@ -58,8 +58,8 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
         Needle needle{token_of("key_at"), token_of("value_at"), token_of("asked_at"), 0};
         if (needle.value_at <= needle.key_at)
             throw input_error(
-                "{}: metadata {}: value_at is {} and key_at is {} (expected the value behind its key): "
-                "correct it where the dump is made",
+                "{}: metadata {}: value_at is {} and key_at is {} (expected the value behind its key): correct it "
+                "where the dump is made",
                 dump.path(), name, needle.value_at, needle.key_at);
         if (needle.value_at >= needle.asked_at)
             throw input_error(
@@ -126,8 +126,7 @@ std::size_t read_context(const KvDump& dump, const std::vector<Needle>& needles)
         *tokens > static_cast<std::int64_t>(first_question))
         throw input_error(
             "{}: metadata context is {} (expected {} to {} tokens, with all needles inside and all questions behind): "
-            "correct it "
-            "where the dump is made",
+            "correct it where the dump is made",
             dump.path(), in_quotes(*stated), last_needle + 1, first_question);
     return static_cast<std::size_t>(*tokens);
 }

@@ -177,8 +177,8 @@ std::vector<std::string> weight_files(const std::string& folder) {
             if (at.string() == nullptr || !at.string()->ends_with(".safetensors") ||
                 at.string()->find_first_of(std::string_view("/\0\n", 3)) != std::string::npos)
                 throw input_error(
-                    "{}: weight_map of {} is {} (expected a .safetensors file of the same folder): "
-                    "fetch the index again",
+                    "{}: weight_map of {} is {} (expected a .safetensors file of the same folder): fetch the index "
+                    "again",
                     index, in_quotes(tensor), in_quotes(at.string() == nullptr ? at.text() : *at.string()));
             names.insert(folder + "/" + *at.string());
         }
@@ -257,8 +257,7 @@ void LlamaWeights::require_all_read(bool tied) const {
         if (!unused.empty())
             throw input_error(
                 "{}: {} tensors do not belong to a model of the type and sizes in config.json ({}): other biases, "
-                "other "
-                "norms and more layers are not computed",
+                "other norms and more layers are not computed",
                 file->path(), unused.size(), list_text(unused));
     }
 }

@@ -19,8 +19,8 @@ StudySeed StudySeed::parse(std::string_view text) {
         const bool decimal = *at >= '0' && *at <= '9';
         if (position >= 32 || !(decimal || (lower >= 'a' && lower <= 'f')))
             throw usage_error(
-                "seed \"{}\" is not usable (it must be up to 32 hex digits, with or without 0x in front): "
-                "give for example 0x5eed",
+                "seed \"{}\" is not usable (it must be up to 32 hex digits, with or without 0x in front): give for "
+                "example 0x5eed",
                 text);
         const int value = decimal ? *at - '0' : lower - 'a' + 10;
         seed.bytes[15 - position / 2] |= static_cast<std::uint8_t>(value << (position % 2 * 4));

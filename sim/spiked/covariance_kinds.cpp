@@ -46,8 +46,8 @@ Spectrum from_sample(const std::string& path) {
         for (std::size_t i = 0; i < j; ++i)
             if (std::abs(matrix(i, j) - matrix(j, i)) > symmetric_to * scale)
                 throw input_error(
-                    "{}: not symmetric (row {}, column {}, counted from 0, holds {}, its mirror {}): "
-                    "give a covariance matrix",
+                    "{}: not symmetric (row {}, column {}, counted from 0, holds {}, its mirror {}): give a covariance "
+                    "matrix",
                     path, i, j, matrix(i, j), matrix(j, i));
     arma::vec values;
     if (!arma::eig_sym(values, 0.5 * (matrix + matrix.t())))

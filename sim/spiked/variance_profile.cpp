@@ -59,8 +59,8 @@ std::vector<std::size_t> class_sizes(const std::string& spec, std::vector<double
     const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
     if (weights.size() != classes || !(std::abs(sum - 1.0) <= 1e-9))
         throw usage_error(
-            "variances \"{}\": the {} weights of {} sum to {} (there are {} classes): give one for each, "
-            "with the sum 1",
+            "variances \"{}\": the {} weights of {} sum to {} (there are {} classes): give one for each, with the sum "
+            "1",
             spec, weights.size(), what, sum, classes);
     std::vector<std::size_t> sizes;
     double cumulative = 0.0;

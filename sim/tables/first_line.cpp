@@ -332,8 +332,8 @@ private:
         if (names || row.first_quoted) return;
         if (form_.columns > 2 && form_.delimiter == ' ' && !first_column_counts())
             throw input_error(
-                "{}:{}: {} names above {} cells (the first may be an index): say --index yes, or leave out the "
-                "line where it is a title",
+                "{}:{}: {} names above {} cells (the first may be an index): say --index yes, or leave out the line "
+                "where it is a title",
                 path_, lines_.front().number, form_.columns - 1, form_.columns);
         if (form_.columns != 2) return;
         if (form_.delimiter != ',' && (row.first == "0" || row.first == "1")) return;

@@ -81,8 +81,8 @@ void reject_touching_numbers(const TableState& table, std::string_view text, std
     each_cell(text, table.form.delimiter, [&](const TableCell& cell) {
         if (has_touching_numbers(cell.text))
             throw input_error(
-                "{}:{}: {} is more than one number (as where a number fills its field in Fortran): write them with "
-                "a blank between them, or in wider fields",
+                "{}:{}: {} is more than one number (as where a number fills its field in Fortran): write them with a "
+                "blank between them, or in wider fields",
                 table.path, number, in_quotes(cell.text));
         return true;
     });
@@ -128,8 +128,8 @@ void reject_preamble(const TableState& table, const std::string& where, const st
     const auto last = std::prev(first);
     const bool is_header = summary(*last, 0).numbers == 0 && summary(*last, 0).cells + 1 >= table.form.columns;
     throw input_error(
-        "{}: {} (rows of numbers begin at line {}): leave out what is above them and the names of their columns, "
-        "for example: tail -n +{} FILE > NEW",
+        "{}: {} (rows of numbers begin at line {}): leave out what is above them and the names of their columns, for "
+        "example: tail -n +{} FILE > NEW",
         where, what, first->number, is_header ? last->number : first->number);
 }
 
@@ -211,8 +211,7 @@ void reject_text(const TableState& table, const TableCell& cell, std::size_t i, 
     const bool line_of_text = usual_text(table, i, false);
     if (first_line && !table.form.header && table.sample.size() > 1 && !line_of_text)
         throw input_error(
-            "{}: {} (cell {} of the first line): correct the cell, or say --header yes if the line names the "
-            "columns",
+            "{}: {} (cell {} of the first line): correct the cell, or say --header yes if the line names the columns",
             where, what, i + 1);
     const bool some_number = has_number(table, line.text);
     if (!some_number || (!column_of_text && line_of_text))

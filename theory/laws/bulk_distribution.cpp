@@ -149,8 +149,8 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
             if (factor > 0.99999)
                 throw usage_error(
                     "the density of this noise near {:.6g} cannot be computed in double precision (eigenvalues, "
-                    "weights or "
-                    "sides are too different): make the spectra narrower, with fewer atoms, or the sides more alike",
+                    "weights or sides are too different): make the spectra narrower, with fewer atoms, or the sides "
+                    "more alike",
                     z.real() * scale_);
         }
     }
@@ -251,8 +251,8 @@ StieltjesPair BulkDistribution::stieltjes(std::complex<double> z) const {
     const double size = std::abs(z) / scale_;
     if (!(z.imag() > 0.0 && size > 1e-250 && size < 1e250))
         throw usage_error(
-            "z = {} + {}i is not usable here (Im z > 0, |z| within 1e-250 to 1e250 of the largest atoms): give "
-            "such a z, or use the transforms of the law above the edge",
+            "z = {} + {}i is not usable here (Im z > 0, |z| within 1e-250 to 1e250 of the largest atoms): give such a "
+            "z, or use the transforms of the law above the edge",
             z.real(), z.imag());
     const Solution at = solve(z / scale_, nullptr);
     // m = -(1/z) sum w / (1 + x M) is summed in this form, because near z = 0 the shorter form would cancel.

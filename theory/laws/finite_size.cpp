@@ -20,9 +20,8 @@ void require_size(const SeparableLaw& law, std::size_t rows, std::size_t columns
     const double aspect = AspectRatio::of(rows, columns).value();
     if (std::abs(aspect - law.aspect().value()) > 1e-9 * law.aspect().value())
         throw usage_error(
-            "size {}x{} does not fit the law (rows over columns is {}, the aspect ratio {}): change one "
-            "of them",
-            rows, columns, aspect, law.aspect().value());
+            "size {}x{} does not fit the law (rows over columns is {}, the aspect ratio {}): change one of them", rows,
+            columns, aspect, law.aspect().value());
 }
 
 /// Pure noise of one size: the typical positions of its eigenvalues, and the expected number above a level.

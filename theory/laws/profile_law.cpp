@@ -251,8 +251,7 @@ ProfileLaw::Point ProfileLaw::above(double s) const {
     Point point;
     if (!solve(edge_ * (1.0 + s * s), point))
         throw usage_error(
-            "the law of this variance profile has no solution at {} times its edge (rounding): "
-            "scale the variances",
+            "the law of this variance profile has no solution at {} times its edge (rounding): scale the variances",
             1.0 + s * s);
     return point;
 }
@@ -356,8 +355,8 @@ SpikePrediction ProfileLaw::spike(SignalStrength strength, const SpikeDirection&
     const double c = strength.value / std::sqrt(unit_);
     if (!(c >= 0.0 && c < 1e6 * limit))
         throw usage_error(
-            "strength {} is not usable (it must be from 0 up to 1e6 detection thresholds, {:.3g}): give "
-            "one in this range",
+            "strength {} is not usable (it must be from 0 up to 1e6 detection thresholds, {:.3g}): give one in this "
+            "range",
             strength.value, 1e6 * limit * std::sqrt(unit_));
     if (c <= limit) {
         const double left = at_edge([&](const Point& point) { return seen(point, known).left; }, edge_points);
@@ -388,8 +387,8 @@ SignalStrength ProfileLaw::strength_of(Eigenvalue outlier, const SpikeDirection&
     const double ratio = outlier.value / (edge_ * unit_);
     if (!(ratio >= 1.0 && ratio < 1e12))
         throw usage_error(
-            "eigenvalue {} is not usable here (it lies below the bulk edge {}, or above 1e12 times the "
-            "edge): give one at or above the edge",
+            "eigenvalue {} is not usable here (it lies below the bulk edge {}, or above 1e12 times the edge): give one "
+            "at or above the edge",
             outlier.value, edge_ * unit_);
     if (ratio < 1.0 + 1e-12) return {threshold(known) * std::sqrt(unit_)};
     const Point point = above(std::sqrt(ratio - 1.0));

@@ -152,8 +152,7 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const
     if (!(z.value >= edge_.z && z.value < most * edge_.z && std::isfinite(z.value)))
         throw usage_error(
             "eigenvalue {} is not usable here (it lies below the bulk edge {}, is above 1e140 times the edge, or is "
-            "not finite): "
-            "give one at or above the edge",
+            "not finite): give one at or above the edge",
             z.value, edge_.z);
     if (z.value == edge_.z) return edge_;
     // log z(t) is convex in log t and has its minimum at the edge; this guess is exact for white noise.

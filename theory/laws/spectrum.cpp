@@ -16,8 +16,8 @@ void require_count(std::size_t count) {
 void require_correlation(double rho) {
     if (!(std::abs(rho) < 1.0))
         throw usage_error(
-            "AR(1) correlation {} is not usable (rho^|i-j| is a covariance only for -1 < rho < 1): "
-            "give rho inside (-1, 1)",
+            "AR(1) correlation {} is not usable (rho^|i-j| is a covariance only for -1 < rho < 1): give rho inside "
+            "(-1, 1)",
             rho);
 }
 
@@ -42,13 +42,13 @@ Spectrum::Spectrum(std::vector<Atom> atoms) : atoms_(std::move(atoms)) {
         const auto [value, weight] = atoms_[i];
         if (!(value >= 0.0) || !std::isfinite(value))
             throw usage_error(
-                "atom {} of the spectrum has value {} (eigenvalues of a covariance are finite and not "
-                "negative): correct it",
+                "atom {} of the spectrum has value {} (eigenvalues of a covariance are finite and not negative): "
+                "correct it",
                 i + 1, value);
         if (!(weight > 0.0) || !std::isfinite(weight))
             throw usage_error(
-                "atom {} of the spectrum has weight {} (weights are positive and finite): correct it or "
-                "leave the atom out",
+                "atom {} of the spectrum has weight {} (weights are positive and finite): correct it or leave the atom "
+                "out",
                 i + 1, weight);
         sum += weight;
     }
@@ -151,8 +151,8 @@ Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count) {
 Spectrum two_atom_spectrum(double low, double high, double weight_of_high) {
     if (!(weight_of_high > 0.0 && weight_of_high < 1.0))
         throw usage_error(
-            "weight {} of the upper atom is not usable (it must lie strictly between 0 and 1): change it, or "
-            "use identity",
+            "weight {} of the upper atom is not usable (it must lie strictly between 0 and 1): change it, or use "
+            "identity",
             weight_of_high);
     return Spectrum({{low, 1.0 - weight_of_high}, {high, weight_of_high}});
 }
@@ -161,9 +161,8 @@ Spectrum uniform_spectrum(double low, double high, std::size_t count) {
     require_count(count);
     if (!(low >= 0.0) || !(high >= low) || !std::isfinite(high))
         throw usage_error(
-            "uniform spectrum from {} to {} is not usable (0 <= low <= high, finite): swap or correct "
-            "the ends",
-            low, high);
+            "uniform spectrum from {} to {} is not usable (0 <= low <= high, finite): swap or correct the ends", low,
+            high);
     std::vector<double> values(count);
     for (std::size_t j = 0; j < count; ++j)
         values[j] = low + (high - low) * (2.0 * static_cast<double>(j) + 1.0) / (2.0 * static_cast<double>(count));

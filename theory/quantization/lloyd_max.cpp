@@ -246,8 +246,8 @@ Codebook lloyd_max_sphere(int dimension, int bits) {
     if (dimension == 1) {
         if (bits > 1)
             throw usage_error(
-                "codebook of {} bits for dimension 1 does not exist (a normalised row of one number is a sign, and "
-                "1 bit stores it exactly): use 1 bit",
+                "codebook of {} bits for dimension 1 does not exist (a normalised row of one number is a sign, and 1 "
+                "bit stores it exactly): use 1 bit",
                 bits);
         return {1, {-1.0, 1.0}, {0.0}, {0.5, 0.5}, 0.0, 1.0, 1.0};
     }

@@ -265,8 +265,8 @@ InnerProductError inner_product_error(const RowReconstruction& row, int dimensio
     if (!std::isfinite(row.gain) || !(row.gain_variance >= 0.0) || !(row.relative_mse >= 0.0) ||
         !std::isfinite(row.gain_variance + row.relative_mse))
         throw usage_error(
-            "row with gain {}, variance {}, squared error {} is impossible (finite, and the last two not "
-            "negative): take it from row_reconstruction",
+            "row with gain {}, variance {}, squared error {} is impossible (finite, and the last two not negative): "
+            "take it from row_reconstruction",
             row.gain, row.gain_variance, row.relative_mse);
     const double shortfall = row.gain - 1.0;
     const double across = std::max(0.0, row.relative_mse - shortfall * shortfall - row.gain_variance);

@@ -223,8 +223,8 @@ UniformQuantizer uniform_quantizer_normal(int bits) {
 EntropyCodedQuantizer entropy_coded_normal(double step, Staircase staircase) {
     if (!(step >= smallest_step && step <= largest_step))
         throw usage_error(
-            "step {} is not usable (entropy-coded bins are {} to {} standard deviations wide): "
-            "choose one in this range",
+            "step {} is not usable (entropy-coded bins are {} to {} standard deviations wide): choose one in this "
+            "range",
             step, smallest_step, largest_step);
     const EntropyAndDistortion sums = entropy_and_distortion(step, staircase);
     return {staircase, step, sums.entropy_bits, sums.distortion};

@@ -31,8 +31,7 @@ struct Blocks {
         {"open-loop", "the residual formed before the factors are coded"},
         linear({"factors-not-counted", "the bits of the factors left out of the count",
                 FaultSize{1.0, "of the bits of the factors", 0.0,
-                          "{} % of the bits of the factors left out of the "
-                          "count"}})};
+                          "{} % of the bits of the factors left out of the count"}})};
 };
 
 /// The bits per entry that eoptshrink+tq-mse saves over the method `other` at equal error, which must lie in `region`.

@@ -219,8 +219,7 @@ Criterion printed_error_ratio() {
     return {.form = Form::printed,
             .name = "printed-tables",
             .measures =
-                "error of eOptShrinkQ over that of rank 1 at equal index bits, largest in the paper's Tables 1 to "
-                "4",
+                "error of eOptShrinkQ over that of rank 1 at equal index bits, largest in the paper's Tables 1 to 4",
             .summary = Summary::mean,
             .prepare = [](const TrialPlace& place) -> Trial {
                 double largest = 0.0;
@@ -365,9 +364,8 @@ std::vector<Claim> compression_claims() {
          .place = "paper, abstract and Section 4.1",
          .statement = "eOptShrinkQ saves nearly one bit an entry over TurboQuant at equal quality",
          .plain = {"The method saves nearly one bit an entry.", "bits saved at equal error, keys", "keys"},
-         .corrected =
-             "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors: .65 "
-             "to .78 of a bit on keys, about .1 on values",
+         .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors: "
+                      ".65 to .78 of a bit on keys, about .1 on values",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::overstated,
          .note =
@@ -383,9 +381,8 @@ std::vector<Claim> compression_claims() {
          .statement = "automatic rank selection improves on rank 1 at the same index bits b",
          .plain = {"Choosing the rank from the data is better than rank 1, at equal index bits.",
                    "error over that of rank 1, keys", "keys-at-2-bits"},
-         .corrected =
-             "at equal stored bits, which is our comparison, it saves what the energy of the further components "
-             "is worth less the bits of their factors: under a tenth of a bit",
+         .corrected = "at equal stored bits, which is our comparison, it saves what the energy of the further "
+                      "components is worth less the bits of their factors: under a tenth of a bit",
          .note =
              "the paper compares at equal b, where the further components cost nothing, and calls the rule "
              "essential; in its tables they save .01 of a bit at most at equal stored bits. The cut at .95 decides on "

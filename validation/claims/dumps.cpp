@@ -175,8 +175,8 @@ std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
         adaptive.plain.says =
             "Choosing the rank from the data is at least 5 % better than rank 1, at equal index bits.";
         adaptive.corrected =
-            "at equal stored bits it saves what the energy of the further components is worth, less the "
-            "bits of their factors: on some blocks a gain, on others a loss";
+            "at equal stored bits it saves what the energy of the further components is worth, less the bits of their "
+            "factors: on some blocks a gain, on others a loss";
         Claim rotary = about("rope.cost");
         Claim gain = about("spectrum.gain");
         for (const Side side : {Side::key, Side::value}) {

@@ -77,8 +77,8 @@ Criterion consistency_corrected() {
     return {.form = Form::corrected,
             .name = "visible",
             .measures =
-                "fraction of blocks with the right rank, one spike at 1.2 times the strength whose outlier "
-                "reaches the rule's own cutoff, white noise",
+                "fraction of blocks with the right rank, one spike at 1.2 times the strength whose outlier reaches the "
+                "rule's own cutoff, white noise",
             .summary = Summary::share,
             .prepare =
                 [](const TrialPlace& place) {
@@ -140,8 +140,7 @@ Criterion falling_false_alarms() {
     return {.form = Form::corrected,
             .name = "falling-coloured",
             .measures =
-                "root of the fraction of pure noise blocks with a rank above 0 against d, eoptshrink, coloured "
-                "noise",
+                "root of the fraction of pure noise blocks with a rank above 0 against d, eoptshrink, coloured noise",
             .summary = Summary::rate,
             .prepare = [](const TrialPlace& place) -> Trial {
                 const Fixture fixture = make_fixture({Noise::coloured, 1.0, {}}, place.size);
@@ -203,13 +202,12 @@ std::vector<Claim> rank_claims() {
                       "d - alpha of order d^(-1/6); no more than k spikes are",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::untrue,
-         .note =
-             "phi_d bounds the entries: it is d^(-1/2) for the Rademacher entries of the printed form, so that d - "
-             "alpha > phi_d + d^(-1/3) holds beyond d = 64 (Gaussian entries reach .39 at d = 128, where the "
-             "statement says nothing of this spike). The larger d, the more rarely a spike at this distance is "
-             "counted, so that the statement is false in "
-             "the limit too. In white noise the outlier of a spike clears the rule's margin from 1.54 thresholds on "
-             "at d = 128 and from 1.41 at d = 512, where 1 + d^(-1/6) is 1.45 and 1.35",
+         .note = "phi_d bounds the entries: it is d^(-1/2) for the Rademacher entries of the printed form, so that d - "
+                 "alpha > phi_d + d^(-1/3) holds beyond d = 64 (Gaussian entries reach .39 at d = 128, where the "
+                 "statement says nothing of this spike). The larger d, the more rarely a spike at this distance is "
+                 "counted, so that the statement is false in the limit too. In white noise the outlier of a spike "
+                 "clears the rule's margin from 1.54 thresholds on "
+                 "at d = 128 and from 1.41 at d = 512, where 1 + d^(-1/6) is 1.45 and 1.35",
          .criteria = {consistency_printed(), consistency_corrected()}},
         {.id = "rank.false-alarm",
          .place = "paper, remark on automatic rank selection",
@@ -224,10 +222,9 @@ std::vector<Claim> rank_claims() {
                  "the limit, which only the reference reading approaches: it finds a rank above 0 in .65, .35 and .15 "
                  "of the blocks at d = 128, 256 and 512. The literal algorithm does so at every size: in all of 24 "
                  "blocks each at d = 128, 512 and 1024, with mean ranks between 3.6 and 4.0",
-         .criteria = {false_alarm(Form::printed, "literal-coloured", "eoptshrink:paper", Noise::coloured, false, {},
-                                  {{"even-fall",
-                                    "squared values that fall evenly: nothing exceeds what they "
-                                    "extrapolate to"}}),
+         .criteria = {false_alarm(
+                          Form::printed, "literal-coloured", "eoptshrink:paper", Noise::coloured, false, {},
+                          {{"even-fall", "squared values that fall evenly: nothing exceeds what they extrapolate to"}}),
                       false_alarm(Form::printed, "reference-coloured", "eoptshrink", Noise::coloured, false, {},
                                   {{"white", "white noise"}}),
                       false_alarm(Form::corrected, "reference-white", "eoptshrink", Noise::white, false,
@@ -243,9 +240,8 @@ std::vector<Claim> rank_claims() {
          .statement = "components with d at most alpha cannot be separated by any method",
          .plain = {"No method finds a signal below the threshold.", "squared overlap found with an oracle B",
                    "any-method"},
-         .corrected =
-             "not from the singular values of the block where the noise has one bulk component; with an oracle "
-             "B, whitening finds them",
+         .corrected = "not from the singular values of the block where the noise has one bulk component; with an "
+                      "oracle B, whitening finds them",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::overstated,
          .note = "the method that separates them knows B, which the paper takes as unknown; it says \"any method\"",

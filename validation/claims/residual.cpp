@@ -180,15 +180,14 @@ std::vector<Claim> residual_claims() {
          .statement = "R has no outlier singular values",
          .plain = {"Nothing stands out of what is left after removal.",
                    "fraction of blocks with a value below the bulk", "below"},
-         .corrected =
-             "none above the bulk for the Frobenius shrinker when every spike above the threshold is "
-             "counted. Where n != d a strong spike leaves one below the bulk, a spike between alpha + d^(-1/3) "
-             "and alpha + d^(-1/6) is not counted and stays, and the nuclear shrinker leaves one",
+         .corrected = "none above the bulk for the Frobenius shrinker when every spike above the threshold is counted. "
+                      "Where n != d a strong spike leaves one below the bulk, a spike between alpha + d^(-1/3) "
+                      "and alpha + d^(-1/6) is not counted and stays, and the nuclear shrinker leaves one",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::untrue,
          .note = "the refutation is the value below the bulk, at every size; that of a spike in the gap needs one that "
-                 "moves with d, because at a fixed strength the rule counts it in the end (in .22 of the blocks "
-                 "with a spike at 1.35 thresholds at d = 128, in .55 at 1024). That spike is more than phi_d + "
+                 "moves with d, because at a fixed strength the rule counts it in the end (in .22 of the blocks with a "
+                 "spike at 1.35 thresholds at d = 128, in .55 at 1024). That spike is more than phi_d + "
                  "d^(-1/3) above alpha for its Rademacher entries, whose phi_d is d^(-1/2)",
          .criteria = {
              value_below(Form::printed, "below", 8.0, {}, {{"weak", "a spike at 1.5 thresholds"}}),

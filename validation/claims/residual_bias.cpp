@@ -117,8 +117,8 @@ Criterion bias_at_orthogonal_queries() {
     return {.form = Form::printed,
             .name = "bound-orthogonal",
             .measures =
-                "bias of <q, r~> less ||R||^2 / ||S~||^2 times that of <q, x~>, both along the sign of <q, r>, "
-                "over the mean |<q, r>|, 2 bits, q orthogonal to x",
+                "bias of <q, r~> less ||R||^2 / ||S~||^2 times that of <q, x~>, both along the sign of <q, r>, over "
+                "the mean |<q, r>|, 2 bits, q orthogonal to x",
             .summary = Summary::mean,
             .prepare = of_coding_errors(Query::orthogonal,
                                         [](const Denoised& denoised, const arma::mat& q, const auto& error) {
@@ -172,13 +172,13 @@ Claim bias_ratio() {
         .plain = {"Removal makes the bias of every inner product smaller, by the printed factor.",
                   "excess over the printed factor, orthogonal query", "bound-orthogonal"},
         .corrected =
-            "the bias is -D_b <q, r> against -D_b <q, x>: the ratio is |<q, r>| / |<q, x>|, without bound for "
-            "q orthogonal to x; for q = x and q = r it exceeds ||r||^2 / ||x||^2 by 3/d and 12/d only",
+            "the bias is -D_b <q, r> against -D_b <q, x>: the ratio is |<q, r>| / |<q, x>|, without bound for q "
+            "orthogonal to x; for q = x and q = r it exceeds ||r||^2 / ||x||^2 by 3/d and 12/d only",
         .expected_verdict = PrintedVerdict::refuted,
         .refuted_as = ClaimKind::untrue,
         .note =
-            "the query orthogonal to its row refutes it, at order 1; the excesses of q = x and q = r are within "
-            "the o(1) at the end of the printed line. Under Assumption (iv) SNR_t is of order 1/d, so that the "
+            "the query orthogonal to its row refutes it, at order 1; the excesses of q = x and q = r are within the "
+            "o(1) at the end of the printed line. Under Assumption (iv) SNR_t is of order 1/d, so that the "
             "printed bound 1 / (1 + SNR_t) tends to 1 and promises nothing",
         .criteria = {bias_at_orthogonal_queries(),
                      excess_over_bound(Query::own_row,

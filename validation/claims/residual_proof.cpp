@@ -20,8 +20,8 @@ Claim signal_error() {
         .plain = {"The error of the estimated signal is that of its strengths alone.", "scaled difference of errors",
                   "over-nd"},
         .corrected =
-            "||S - S^||^2 itself tends to sum d_i^2 (1 - a_1i a_2i) = sum d_i^2 - phi_i^2, ten times the "
-            "printed sum here: the vectors are wrong too",
+            "||S - S^||^2 itself tends to sum d_i^2 (1 - a_1i a_2i) = sum d_i^2 - phi_i^2, ten times the printed sum "
+            "here: the vectors are wrong too",
         .expected_verdict = PrintedVerdict::vacuous,
         .note = "both sides are below the o(1); the margin d^(-1/2) is that of part 2, which uses the line",
         .criteria = {{.form = Form::printed,
@@ -110,48 +110,48 @@ Claim residual_value() {
     const std::vector<SizePlan> quick{{32, 2500}, {64, 2000}, {128, 1200}};
     const std::vector<SizePlan> full{{64, 3000}, {128, 2200}, {256, 1100}, {512, 370}};
     const auto rate = [](std::size_t) { return at_most(-0.5, 0.15); };
-    return {.id = "residual-value",
-            .place = "paper, proof of the proposition, part 1",
-            .statement = "sigma~_i - phi_i is the singular value that the noise alone would have in that direction",
-            .plain = {"What removal leaves of a signal is a singular value of the noise.", "exponent of the difference",
-                      "noise-value"},
-            .corrected =
-                "it is xi~_i^T Z zeta~_i within d^-1/2, a quadratic form in the observed vectors, anywhere "
-                "below the edge",
-            .expected_verdict = PrintedVerdict::refuted,
-            .refuted_as = ClaimKind::ambiguous,
-            .note =
-                "\"the noise-only singular value that would appear in the i-th direction\" is read as the i-th "
-                "singular value of Z; read as the quadratic form of Z in the observed direction it is the corrected "
-                "form, which holds",
-            .criteria = {{.form = Form::printed,
-                          .name = "noise-value",
-                          .measures = "sigma~_1 - phi_1 - sigma_1(Z), one spike at 2 thresholds, white noise",
-                          .summary = Summary::rate,
-                          .prepare = of_denoised({Noise::white, 1.0, {2.0}},
-                                                 [](const Fixture&, const Denoised& denoised) {
-                                                     return denoised.observed[0] - denoised.shrinkage.shrunk[0] -
-                                                            std::sqrt(eigenvalues_of(denoised.sample.noise)(0));
-                                                 }),
-                          .region = rate,
-                          .quick = quick,
-                          .full = full,
-                          .positive_controls = {{"one-direction", "Z between the observed vectors, u u^T Z v v^T"}}},
-                         {.form = Form::corrected,
-                          .name = "quadratic-form",
-                          .measures = "sigma~_1 - phi_1 - xi~_1^T Z zeta~_1, one spike at 2 thresholds, white noise",
-                          .summary = Summary::rate,
-                          .prepare = of_denoised({Noise::white, 1.0, {2.0}},
-                                                 [](const Fixture&, const Denoised& denoised) {
-                                                     return denoised.observed[0] - denoised.shrinkage.shrunk[0] -
-                                                            arma::as_scalar(denoised.vectors.left.col(0).t() *
-                                                                            denoised.sample.noise *
-                                                                            denoised.vectors.right.col(0));
-                                                 }),
-                          .region = rate,
-                          .quick = quick,
-                          .full = full,
-                          .negative_controls = {linear(truncated)}}}};
+    return {
+        .id = "residual-value",
+        .place = "paper, proof of the proposition, part 1",
+        .statement = "sigma~_i - phi_i is the singular value that the noise alone would have in that direction",
+        .plain = {"What removal leaves of a signal is a singular value of the noise.", "exponent of the difference",
+                  "noise-value"},
+        .corrected =
+            "it is xi~_i^T Z zeta~_i within d^-1/2, a quadratic form in the observed vectors, anywhere below the edge",
+        .expected_verdict = PrintedVerdict::refuted,
+        .refuted_as = ClaimKind::ambiguous,
+        .note =
+            "\"the noise-only singular value that would appear in the i-th direction\" is read as the i-th "
+            "singular value of Z; read as the quadratic form of Z in the observed direction it is the corrected "
+            "form, which holds",
+        .criteria = {{.form = Form::printed,
+                      .name = "noise-value",
+                      .measures = "sigma~_1 - phi_1 - sigma_1(Z), one spike at 2 thresholds, white noise",
+                      .summary = Summary::rate,
+                      .prepare = of_denoised({Noise::white, 1.0, {2.0}},
+                                             [](const Fixture&, const Denoised& denoised) {
+                                                 return denoised.observed[0] - denoised.shrinkage.shrunk[0] -
+                                                        std::sqrt(eigenvalues_of(denoised.sample.noise)(0));
+                                             }),
+                      .region = rate,
+                      .quick = quick,
+                      .full = full,
+                      .positive_controls = {{"one-direction", "Z between the observed vectors, u u^T Z v v^T"}}},
+                     {.form = Form::corrected,
+                      .name = "quadratic-form",
+                      .measures = "sigma~_1 - phi_1 - xi~_1^T Z zeta~_1, one spike at 2 thresholds, white noise",
+                      .summary = Summary::rate,
+                      .prepare = of_denoised({Noise::white, 1.0, {2.0}},
+                                             [](const Fixture&, const Denoised& denoised) {
+                                                 return denoised.observed[0] - denoised.shrinkage.shrunk[0] -
+                                                        arma::as_scalar(denoised.vectors.left.col(0).t() *
+                                                                        denoised.sample.noise *
+                                                                        denoised.vectors.right.col(0));
+                                             }),
+                      .region = rate,
+                      .quick = quick,
+                      .full = full,
+                      .negative_controls = {linear(truncated)}}}};
 }
 
 }  // namespace

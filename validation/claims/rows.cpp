@@ -77,8 +77,8 @@ Criterion peak_growth(Form form, std::string name, std::string entries, Over ove
         .form = form,
         .name = std::move(name),
         .measures = fmt::format(
-            "largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two "
-            "components of {}, {}, white noise",
+            "largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two components of {}, {}, white "
+            "noise",
             over == Over::all_rows ? "of all rows" : "of a row",
             form == Form::printed ? "3 and 2 thresholds on random directions" : "5 and 4 sqrt(d) on one channel each",
             form == Form::printed ? entries + " entries truncated at d^(2/4.5 - 1/2)" : entries + " entries"),
@@ -96,10 +96,10 @@ Criterion peak_growth(Form form, std::string name, std::string entries, Over ove
 Criterion peak_level(Noise noise, std::vector<Control> negative_controls) {
     return {.form = Form::corrected,
             .name = fmt::format("level-{}", name_of(noise)),
-            .measures = fmt::format(
-                "largest |r_tj| / ||r_t|| over sqrt(2 kappa_B log(nd) / d), kappa_B the largest "
-                "over the mean variance of a channel, residual of two components on one channel each, {} noise",
-                name_of(noise)),
+            .measures =
+                fmt::format("largest |r_tj| / ||r_t|| over sqrt(2 kappa_B log(nd) / d), kappa_B the largest over the "
+                            "mean variance of a channel, residual of two components on one channel each, {} noise",
+                            name_of(noise)),
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) { return peak_trial(place, noise, "gaussian", true); },
             .region = [](std::size_t) { return at_most(1.1); },
@@ -113,8 +113,8 @@ Criterion peak_before() {
     return {.form = Form::corrected,
             .name = "before",
             .measures =
-                "largest |x_tj| / ||x_t|| over sqrt(2 log(nd) / d) of the block itself, spikes at 3 and 2 "
-                "thresholds on random directions, white noise",
+                "largest |x_tj| / ||x_t|| over sqrt(2 log(nd) / d) of the block itself, spikes at 3 and 2 thresholds "
+                "on random directions, white noise",
             .summary = Summary::mean,
             .prepare = [](const TrialPlace& place) -> Trial {
                 Fixture fixture = make_fixture({Noise::white, 1.0, {3.0, 2.0}}, place.size);
@@ -226,8 +226,7 @@ std::vector<Claim> row_claims() {
          .refuted_as = ClaimKind::untrue,
          .note = "the entries have just under 5 moments, are symmetric and bounded by d^(2/a - 1/2) with a = 4.5, as "
                  "Assumption (i) asks (a > 4), by truncation; spikes are bounded and on random directions, as (iv) and "
-                 "(v) ask. For the sub-Gaussian "
-                 "entries of which the introduction speaks the statement is true",
+                 "(v) ask. For the sub-Gaussian entries of which the introduction speaks the statement is true",
          .criteria = {peak_growth(Form::printed, "five-moments", "student:5", Over::all_rows, {}, {light}),
                       peak_growth(Form::printed, "five-moments-row", "student:5", Over::one_row, {}, {light}),
                       peak_growth(Form::corrected, "gaussian", "gaussian", Over::all_rows, {heavy, nothing_removed}),

@@ -274,10 +274,9 @@ std::vector<Claim> shrinkage_claims() {
          .statement = "the distribution with imputed eigenvalues is that of the noise",
          .plain = {"The noise spectrum that the method fits is the true one.", "exponent of the distance",
                    "distribution"},
-         .corrected =
-             "its Stieltjes transform at an outlier, which is what is used of it, is that of the noise "
-             "within d^-1/2. So is that of the eigenvalues behind the outlier alone, with a smaller error: the "
-             "imputation of Step 2 buys next to nothing",
+         .corrected = "its Stieltjes transform at an outlier, which is what is used of it, is that of the noise within "
+                      "d^-1/2. So is that of the eigenvalues behind the outlier alone, with a smaller error: the "
+                      "imputation of Step 2 buys next to nothing",
          .expected_verdict = PrintedVerdict::vacuous,
          .note = "imputation multiplies the error of the transform by 3.3 at 1.5, 2 and 4 thresholds (coloured noise, "
                  "d = 128; .0057 against .0017 at 2; white noise: by 1.4 to 1.7). The root mean square error of the "

@@ -151,8 +151,8 @@ std::vector<Claim> spectrum_gain_claims() {
                    "bits saved, less those predicted", "steep"},
          .note =
              "the variances are those of each piece of the rows in the principal components of the rows before it, so "
-             "that an ideal code would have to learn as causal-klt does; the .2 bits are the loss of its "
-             "quantizer and of variances that it estimates. The margin was set on three dumps",
+             "that an ideal code would have to learn as causal-klt does; the .2 bits are the loss of its quantizer and "
+             "of variances that it estimates. The margin was set on three dumps",
          .criteria = {simulated("mild", 4.0), simulated("steep", 8.0)}}};
 }
 

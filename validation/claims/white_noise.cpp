@@ -92,8 +92,8 @@ Criterion indifference() {
     constexpr double near_edge = 1.07 * 1.5 / 1.758;  // over the threshold, whose coefficient is 1.758; the edge is 1.5
     return {.name = "indifference",
             .measures =
-                "||S - S~_1||^2 / ||S||^2 - 1, S~_1 the first observed component, one spike whose value lies on "
-                "the threshold, white noise, n/d = 1/4",
+                "||S - S~_1||^2 / ||S||^2 - 1, S~_1 the first observed component, one spike whose value lies on the "
+                "threshold, white noise, n/d = 1/4",
             .summary = Summary::mean,
             .prepare = [](const TrialPlace& place) -> Trial {
                 const double factor = 1.0 + 0.1 * place.fault_of("larger") - (1.0 - near_edge) * place.fault_of("edge");

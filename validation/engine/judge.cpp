@@ -145,11 +145,11 @@ std::map<std::int64_t, std::vector<SizeMoments>> sweeps_of(Database& store) {
     std::map<std::int64_t, std::vector<SizeMoments>> sweeps;
     if (store.integer("SELECT EXISTS(SELECT 1 FROM question_cell)") == 0) return sweeps;
     Statement member(
-        store, fmt::format("SELECT question_id, o.size, s.n, s.mean, s.mcse, s.lo, s.hi, {} FROM question_cell o JOIN "
-                           "question q USING(question_id) LEFT JOIN v_summary s ON s.cell_id = o.cell_id AND "
-                           "(s.method_id, s.metric_id, s.k) = (q.method_id, q.metric_id, q.k) ORDER BY "
-                           "question_id, o.size",
-                           third_moment));
+        store,
+        fmt::format("SELECT question_id, o.size, s.n, s.mean, s.mcse, s.lo, s.hi, {} FROM question_cell o JOIN "
+                    "question q USING(question_id) LEFT JOIN v_summary s ON s.cell_id = o.cell_id AND "
+                    "(s.method_id, s.metric_id, s.k) = (q.method_id, q.metric_id, q.k) ORDER BY question_id, o.size",
+                    third_moment));
     while (member.step()) sweeps[member.integer(0)].push_back({member.real(1), moments_in(member, 2)});
     return sweeps;
 }
@@ -180,8 +180,8 @@ void judge(Database& store) {
                            third_moment));
     Statement insert(
         store,
-        "INSERT INTO verdict SELECT question_id, check_name, claim, cell_id, method_id, m.name, k, ?2, ?3, expected,"
-        " margin, ?4, ?5, ?6, ?7, ?8, nullif(?9, 0), ?10, control_expected, ?11, ?12, allowed_lo, allowed_hi,"
+        "INSERT INTO verdict SELECT question_id, check_name, claim, cell_id, method_id, m.name, k, ?2, ?3, expected, "
+        "margin, ?4, ?5, ?6, ?7, ?8, nullif(?9, 0), ?10, control_expected, ?11, ?12, allowed_lo, allowed_hi,"
         " exponent_of FROM question JOIN metric m USING(metric_id) WHERE question_id = ?1");
     while (question.step()) {
         AcceptanceRegion region = between(question.real(2), question.real(3));

@@ -129,22 +129,22 @@ void take_first_in_order(Database& database, const std::string& table, const std
 void check_questions(Database& database, const std::string& part) {
     Statement odd(database,
                   "SELECT q.check_name FROM main.question q LEFT JOIN " + rows_of_part(database, "question") +
-                      " p ON p.question_id = q.question_id"
-                      " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
-                      "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
-                      " WHERE p.question_id IS NULL OR p.exponent_of IS NOT q.exponent_of"
-                      " OR (p.expected IS NULL) <> (q.expected IS NULL)"
-                      " OR abs(p.allowed_lo - q.allowed_lo) > 1e-9 * max(abs(q.allowed_lo), q.margin)"
-                      " OR abs(p.allowed_hi - q.allowed_hi) > 1e-9 * max(abs(q.allowed_hi), q.margin)"
-                      " OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
+                      " p ON p.question_id = q.question_id AND (p.check_name, p.claim, p.cell_id, p.method_id, "
+                      "p.metric_id, p.k) ="
+                      "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k) WHERE p.question_id IS "
+                      "NULL OR p.exponent_of IS NOT q.exponent_of"
+                      " OR (p.expected IS NULL) <> (q.expected IS NULL) OR abs(p.allowed_lo - q.allowed_lo) > 1e-9 * "
+                      "max(abs(q.allowed_lo), q.margin)"
+                      " OR abs(p.allowed_hi - q.allowed_hi) > 1e-9 * max(abs(q.allowed_hi), q.margin) OR "
+                      "abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
                       " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
                       " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
     const bool differs = odd.step();
     if (differs || database.integer("SELECT count(*) FROM main.question") !=
                        database.integer("SELECT count(*) FROM part.question"))
         throw usage_error(
-            "{}: what its checks expect differs from the other parts{} (another version of the program "
-            "wrote it): run the study's command on each part again with one version",
+            "{}: what its checks expect differs from the other parts{} (another version of the program wrote it): run "
+            "the study's command on each part again with one version",
             part, differs ? ", for example in check " + odd.text(0) : "");
 }
 
@@ -158,8 +158,7 @@ public:
         create_schema(database_);
         database_.execute(
             "CREATE TEMP TABLE origin(cell_id INTEGER, batch INTEGER, part TEXT, PRIMARY KEY(cell_id, batch)) "
-            "WITHOUT ROWID;"
-            "CREATE TEMP TABLE metric_number(of_part INTEGER PRIMARY KEY, own INTEGER NOT NULL)");
+            "WITHOUT ROWID;CREATE TEMP TABLE metric_number(of_part INTEGER PRIMARY KEY, own INTEGER NOT NULL)");
     }
 
     void add(const std::string& path) {
@@ -257,12 +256,12 @@ private:
                 "made one of them): make both parts with one version",
                 first_, path, other.text(0));
         database_.execute(
-            "UPDATE main.study SET (created_utc, config_source, config_set, title, seed_source) ="
-            " (SELECT created_utc, config_source, config_set, title, seed_source FROM part.study) WHERE (SELECT"
-            " (p.created_utc, p.config_source, p.config_set, p.title, p.seed_source) <"
-            " (study.created_utc, study.config_source, study.config_set, study.title, study.seed_source)"
-            " FROM part.study p);"
-            "UPDATE main.study SET false_alarm = min(false_alarm, (SELECT false_alarm FROM part.study)),"
+            "UPDATE main.study SET (created_utc, config_source, config_set, title, seed_source) = (SELECT created_utc, "
+            "config_source, config_set, title, seed_source FROM part.study) WHERE (SELECT"
+            " (p.created_utc, p.config_source, p.config_set, p.title, p.seed_source) < (study.created_utc, "
+            "study.config_source, study.config_set, study.title, study.seed_source)"
+            " FROM part.study p);UPDATE main.study SET false_alarm = min(false_alarm, (SELECT false_alarm FROM "
+            "part.study)),"
             " failure_budget = min(failure_budget, (SELECT failure_budget FROM part.study))");
         // The same files may have other paths on another machine.
         take_first_in_order(database_, "input", "input_id", "path, bytes, sha256, format, layout, model, meta");
@@ -295,8 +294,8 @@ private:
         shift_ = database_.integer("SELECT coalesce(max(session_id), 0) FROM main.session");
         database_.execute(fmt::format(
             "INSERT INTO main.session SELECT session_id + {0}, started_utc, ended_utc, exit_code, stop_reason, argv, "
-            "host, pid, threads, device, provenance FROM part.session;"
-            "INSERT INTO main.event SELECT t_utc, session_id + {0}, level, code, message FROM part.event",
+            "host, pid, threads, device, provenance FROM part.session;INSERT INTO main.event SELECT t_utc, session_id "
+            "+ {0}, level, code, message FROM part.event",
             shift_));
     }
 
@@ -308,8 +307,8 @@ private:
                             "b.cell_id, b.batch LIMIT 1");
             if (twice.step())
                 throw usage_error(
-                    "{} and {} both hold batch {} of cell {} (replicates {} to {} would count twice): "
-                    "merge each part once",
+                    "{} and {} both hold batch {} of cell {} (replicates {} to {} would count twice): merge each part "
+                    "once",
                     twice.text(0), path, twice.integer(2), twice.text(1), twice.integer(3), twice.integer(4));
         }
         Statement(database_, "INSERT INTO temp.origin SELECT cell_id, batch, ? FROM part.batch").bind(1, path).run();
@@ -323,25 +322,21 @@ private:
     /// Renumbers rows that were numbered in the order of the parts by their content.
     void put_in_order() {
         database_.execute(
-            "CREATE TEMP TABLE new_session(old INTEGER PRIMARY KEY, new INTEGER NOT NULL);"
-            "INSERT INTO new_session SELECT session_id, row_number() OVER (ORDER BY started_utc, host, pid, argv, "
-            "ended_utc, exit_code, stop_reason, threads, device, provenance, first) FROM main.session "
-            "LEFT JOIN (SELECT session_id, min(printf('%019d %019d', cell_id, batch)) AS first FROM main.batch GROUP "
-            "BY "
-            "session_id) USING(session_id);"
-            "CREATE TEMP TABLE kept_session AS SELECT * FROM main.session;"
-            "DELETE FROM main.session;"
+            "CREATE TEMP TABLE new_session(old INTEGER PRIMARY KEY, new INTEGER NOT NULL);INSERT INTO new_session "
+            "SELECT session_id, row_number() OVER (ORDER BY started_utc, host, pid, argv, "
+            "ended_utc, exit_code, stop_reason, threads, device, provenance, first) FROM main.session LEFT JOIN "
+            "(SELECT session_id, min(printf('%019d %019d', cell_id, batch)) AS first FROM main.batch GROUP "
+            "BY session_id) USING(session_id);CREATE TEMP TABLE kept_session AS SELECT * FROM main.session;DELETE FROM "
+            "main.session;"
             "INSERT INTO main.session SELECT n.new, k.started_utc, k.ended_utc, k.exit_code, k.stop_reason, k.argv, "
             "k.host, k.pid, k.threads, k.device, k.provenance FROM kept_session k JOIN new_session n ON n.old = "
-            "k.session_id ORDER BY n.new;"
-            "UPDATE main.batch SET session_id = (SELECT new FROM new_session WHERE old = session_id);"
+            "k.session_id ORDER BY n.new;UPDATE main.batch SET session_id = (SELECT new FROM new_session WHERE old = "
+            "session_id);"
             "CREATE TEMP TABLE kept_event AS SELECT t_utc, n.new AS session_id, level, code, message FROM main.event "
-            "LEFT JOIN new_session n ON n.old = session_id;"
-            "DELETE FROM main.event;"
-            "INSERT INTO main.event SELECT * FROM kept_event ORDER BY 1, 2, 3, 4, 5;"
-            "CREATE TEMP TABLE kept_failure AS SELECT * FROM main.failure;"
-            "DELETE FROM main.failure;"
-            "INSERT INTO main.failure SELECT * FROM kept_failure ORDER BY 1, 2, 3, 4, 5, 6, 7");
+            "LEFT JOIN new_session n ON n.old = session_id;DELETE FROM main.event;INSERT INTO main.event SELECT * FROM "
+            "kept_event ORDER BY 1, 2, 3, 4, 5;"
+            "CREATE TEMP TABLE kept_failure AS SELECT * FROM main.failure;DELETE FROM main.failure;INSERT INTO "
+            "main.failure SELECT * FROM kept_failure ORDER BY 1, 2, 3, 4, 5, 6, 7");
     }
 
     Database database_;

@@ -10,8 +10,8 @@ namespace spiked::validation {
 
 std::size_t find_cell(Database& store, const std::string& name) {
     Statement query(store,
-                    "SELECT cell_id FROM cell WHERE cast(cell_id AS TEXT) = ?1 OR label = ?1 OR "
-                    "(length(?1) >= 8 AND substr(cell_hash, 1, length(?1)) = ?1) LIMIT 2");
+                    "SELECT cell_id FROM cell WHERE cast(cell_id AS TEXT) = ?1 OR label = ?1 OR (length(?1) >= 8 AND "
+                    "substr(cell_hash, 1, length(?1)) = ?1) LIMIT 2");
     query.bind(1, name);
     if (!query.step())
         throw usage_error(

@@ -128,8 +128,8 @@ std::vector<std::string> find_queries(DumpStudy& study) {
         if (reason.empty() && requested != AttentionMode::none) at.attention = stated ? stated : requested;
         if (wanted && !reason.empty())
             throw input_error(
-                "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
-                "--attention out",
+                "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave --attention "
+                "out",
                 dump.path(), reason);
         const auto add = [&](std::string note) {
             if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));

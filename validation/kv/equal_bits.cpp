@@ -68,16 +68,15 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
     // group, method, method_id, metric, cluster, blocks, sum
     Statement rows(store,
                    dump ? "SELECT side.txt, me.base, m.method_id, mt.name, cl.txt, SUM(m.n), SUM(m.n * m.mean) FROM "
-                          "moment m"
-                          " JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side'"
-                          " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
-                          " JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
-                          " WHERE m.n > 0 AND mt.name IN ('bits_per_entry', ?1)"
+                          "moment m JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side' JOIN factor cl "
+                          "ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
+                          " JOIN method me USING(method_id) JOIN metric mt USING(metric_id) WHERE m.n > 0 AND mt.name "
+                          "IN ('bits_per_entry', ?1)"
                           " GROUP BY 1, 3, 4, 5 ORDER BY 1, 3"
                         : "SELECT c.label, me.base, m.method_id, mt.name, m.batch, m.n, m.n * m.mean FROM moment m"
                           " JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
-                          " WHERE m.n > 0 AND me.kind = 'codec' AND mt.name IN ('bits_per_entry', ?1)"
-                          " ORDER BY m.cell_id, m.method_id, m.batch");
+                          " WHERE m.n > 0 AND me.kind = 'codec' AND mt.name IN ('bits_per_entry', ?1) ORDER BY "
+                          "m.cell_id, m.method_id, m.batch");
     rows.bind(1, std::string(metric));
     while (rows.step()) {
         if (groups.empty() || groups.back().group != rows.text(0)) groups.push_back({rows.text(0), {}, {}});

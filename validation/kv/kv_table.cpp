@@ -18,10 +18,10 @@ std::vector<BlockMean> block_means(Database& store) {
     std::map<std::string, std::int64_t> numbers;
     Statement rows(store,
                    "SELECT side.txt, m.method_id, mt.name, cl.txt, SUM(m.n), SUM(m.n * m.mean), me.name, me.base, "
-                   "me.bits, json_extract(me.params, '$.budget') FROM moment m"
-                   " JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side'"
-                   " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
-                   " JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
+                   "me.bits, json_extract(me.params, '$.budget') FROM moment m JOIN factor side ON side.cell_id = "
+                   "m.cell_id AND side.name = 'side'"
+                   " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster' JOIN method me USING(method_id) "
+                   "JOIN metric mt USING(metric_id)"
                    " WHERE m.n > 0 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4");
     while (rows.step()) {
         if (found.empty() || found.back().side != rows.text(0) || found.back().method_id != rows.integer(1) ||
@@ -55,10 +55,10 @@ double KvRow::degrees() const {
 KvTable kv_table(Database& store) {
     KvTable table;
     Statement inputs(store,
-                     "SELECT i.path, i.sha256, i.model, coalesce(sum((SELECT sum(b.reps - b.failed) FROM batch b"
-                     " WHERE b.cell_id = c.cell_id)), 0), sum(s.num) FROM input i"
-                     " JOIN factor f ON f.name = 'input' AND f.num = i.input_id JOIN cell c USING(cell_id)"
-                     " JOIN factor s ON s.cell_id = c.cell_id AND s.name = 'tokens_skipped' GROUP BY i.input_id ORDER "
+                     "SELECT i.path, i.sha256, i.model, coalesce(sum((SELECT sum(b.reps - b.failed) FROM batch b WHERE "
+                     "b.cell_id = c.cell_id)), 0), sum(s.num) FROM input i"
+                     " JOIN factor f ON f.name = 'input' AND f.num = i.input_id JOIN cell c USING(cell_id) JOIN factor "
+                     "s ON s.cell_id = c.cell_id AND s.name = 'tokens_skipped' GROUP BY i.input_id ORDER "
                      "BY i.input_id");
     while (inputs.step())
         table.inputs.push_back({inputs.text(0), inputs.text(1), inputs.text(2),
@@ -72,8 +72,8 @@ KvTable kv_table(Database& store) {
     table.planned_clusters =
         static_cast<std::size_t>(store.integer("SELECT count(DISTINCT txt) FROM factor WHERE name = 'cluster'"));
     table.partial = store.integer(
-                        "SELECT count(*) FROM cell c WHERE c.reps_target > coalesce((SELECT sum(b.reps) FROM"
-                        " batch b WHERE b.cell_id = c.cell_id), 0)") > 0;
+                        "SELECT count(*) FROM cell c WHERE c.reps_target > coalesce((SELECT sum(b.reps) FROM batch b "
+                        "WHERE b.cell_id = c.cell_id), 0)") > 0;
 
     std::pair<std::string, std::int64_t> current;
     for (const auto& mean : block_means(store)) {

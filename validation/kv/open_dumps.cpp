@@ -72,8 +72,7 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
             for (const auto* tensor : too_short) names.push_back(tensor->name);
             open.notes.push_back(
                 fmt::format("{}: tensors of fewer tokens than one block of {} are left out ({}; {} has {}): choose a "
-                            "smaller --block "
-                            "to measure them, or --layers to measure others",
+                            "smaller --block to measure them, or --layers to measure others",
                             open.name_of(f), plan.block_tokens, list_text(names), too_short.front()->name,
                             too_short.front()->tokens));
         }

@@ -134,9 +134,8 @@ std::vector<Metric> spectral_metrics() {
         {.name = "gap_outlier",
          .unit = "eigenvalue",
          .better = "none",
-         .definition =
-             "eigenvalue of S~ S~^T that the k-th spike leaves in a gap of the noise's bulk, counted from the "
-             "top; only of spikes without an outlier above the bulk",
+         .definition = "eigenvalue of S~ S~^T that the k-th spike leaves in a gap of the noise's bulk, counted from "
+                       "the top; only of spikes without an outlier above the bulk",
          .of = "sample",
          .text = {.long_name = "outlier in a gap of the bulk"},
          .measure = {.sample = in_gap(&GapResult::outlier)}},
@@ -395,8 +394,8 @@ Metric shared_bits() {
             .unit = std::string(bits_an_entry),
             .better = "lower",
             .definition =
-                "calibrated basis of a cache method over the entries of one sequence; it serves every "
-                "sequence and is not among the stored bits",
+                "calibrated basis of a cache method over the entries of one sequence; it serves every sequence and is "
+                "not among the stored bits",
             .of = "codec",
             .measure = {.size = [](const CodeSize& of) { return of.shared_bits; }}};
 }

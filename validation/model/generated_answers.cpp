@@ -89,8 +89,7 @@ void require_compressible(const FactPrompts& file, const AnswerPlan& plan) {
         if (file.prompts[p].tokens.size() <= plan.block_tokens)
             throw input_error(
                 "{}: prompt {} has {} tokens (more than a block of {} are expected, else nothing is compressed): give "
-                "a "
-                "smaller --block or longer prompts",
+                "a smaller --block or longer prompts",
                 plan.prompts, p, file.prompts[p].tokens.size(), plan.block_tokens);
 }
 

@@ -37,8 +37,8 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
         if (own.layers != first.layers || own.heads != first.heads || own.kv_heads != first.kv_heads ||
             own.head_dim != first.head_dim || own.rope != first.rope)
             throw input_error(
-                "{} and {} are of different models (last layers, heads or rotary embeddings differ): "
-                "measure them one by one",
+                "{} and {} are of different models (last layers, heads or rotary embeddings differ): measure them one "
+                "by one",
                 plan.dumps.front(), path);
         asked_for += readouts->back().needles().size();
         context = std::min(context, readouts->back().context());

@@ -30,8 +30,8 @@ constexpr const char* tables_before_4 =
     "CREATE TABLE question( question_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES "
     "claim(id), cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method, metric_id "
     "INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL, expected REAL NOT NULL, margin REAL NOT NULL, "
-    "control_expected REAL NOT NULL);"
-    "CREATE TABLE verdict( verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES "
+    "control_expected REAL NOT NULL);CREATE TABLE verdict( verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, "
+    "claim TEXT NOT NULL REFERENCES "
     "claim(id), cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL, "
     "estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi REAL, alpha REAL NOT NULL, "
     "detectable REAL, n INTEGER NOT NULL, needed INTEGER, verdict TEXT NOT NULL CHECK(verdict IN "
@@ -209,8 +209,8 @@ void reject_impossible_study(Database& database) {
          "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm >= 1e-300 AND false_alarm < 1) OR " +
              no_hex("science_hash") + " OR NOT seed GLOB '0x*' OR " + no_hex("substr(seed, 3)")},
         {"cell",
-         "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' "
-         "OR typeof(reps_target) <> 'integer' OR reps_least < 1 OR reps_target < reps_least OR NOT "
+         "typeof(n) <> 'integer' OR typeof(d) <> 'integer' OR n < 0 OR d < 0 OR typeof(reps_least) <> 'integer' OR "
+         "typeof(reps_target) <> 'integer' OR reps_least < 1 OR reps_target < reps_least OR NOT "
          "json_valid(params) OR " +
              no_hex("cell_hash")},
         {"factor", infinite("num")},

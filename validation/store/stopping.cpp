@@ -126,8 +126,8 @@ StudyProgress::StudyProgress(Database& store) {
     }
     // Only the parts of a standard error: counts, means and second moments.
     Statement moment(store,
-                     "SELECT batch, method_id, metric_id, k, n, mean, m2 FROM moment WHERE cell_id = ? AND"
-                     " metric_id IN (SELECT metric_id FROM stop_rule)");
+                     "SELECT batch, method_id, metric_id, k, n, mean, m2 FROM moment WHERE cell_id = ? AND metric_id "
+                     "IN (SELECT metric_id FROM stop_rule)");
     Statement batches(store, "SELECT batch, reps, failed FROM batch WHERE cell_id = ? ORDER BY batch");
     for (std::size_t c = 0; c < cells_.size(); ++c) {
         std::map<std::size_t, MomentTable> tables;
@@ -150,8 +150,8 @@ StudyProgress::StudyProgress(Database& store) {
             const auto reps = static_cast<std::uint64_t>(batches.integer(1));
             if (cells_[c].size_of(number) != reps)
                 throw input_error(
-                    "{}: batch {} of cell {} has {} replicates, not {} (the store was changed by hand): "
-                    "delete that batch, or the store",
+                    "{}: batch {} of cell {} has {} replicates, not {} (the store was changed by hand): delete that "
+                    "batch, or the store",
                     store.path(), number, c + 1, reps, cells_[c].size_of(number));
             if (cells_[c].has(number))
                 throw damaged_store(store.path(), fmt::format("it holds batch {} of cell {} twice", number, c + 1));

@@ -36,8 +36,7 @@ void reject_unknown_metrics(Database& store) {
     while (row.step())
         if (!find_metric(row.text(0)))
             throw input_error(
-                "{}: written by a newer version (it measures {}, which this program does not know): "
-                "update the program",
+                "{}: written by a newer version (it measures {}, which this program does not know): update the program",
                 store.path(), row.text(0));
 }
 

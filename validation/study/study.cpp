@@ -392,8 +392,8 @@ Study stored_study(Database& store) {
     }
     if (study.experiment.science_hash() != row.text(3))
         throw input_error(
-            "{}: its study reads differently now (its input files changed, or this program is another "
-            "version): bring back the files, or use the version that made it",
+            "{}: its study reads differently now (its input files changed, or this program is another version): bring "
+            "back the files, or use the version that made it",
             store.path());
     return study;
 }

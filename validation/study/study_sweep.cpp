@@ -95,10 +95,9 @@ std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::s
     std::vector<SkipRule> rules;
     const toml::array* list = node.as_array();
     if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
-        diagnostics.add(
-            node,
-            "\"skip\" must be a list of tables: write for example skip = [{ n = 64, \"noise.row_cov.rho\" = { "
-            "gt = 0.5 } }]");
+        diagnostics.add(node,
+                        "\"skip\" must be a list of tables: write for example skip = [{ n = 64, \"noise.row_cov.rho\" "
+                        "= { gt = 0.5 } }]");
         return rules;
     }
     for (const auto& one : *list) {

@@ -143,8 +143,8 @@ void reject_impossible(const SpikedPoint& point) {
             point.student_rows);
     if (!point.entries.gaussian())
         throw usage_error(
-            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
-            "not {}: use dense",
+            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), not {}: use "
+            "dense",
             point.entries.text());
     if (point.seen < 1.0)
         throw usage_error(

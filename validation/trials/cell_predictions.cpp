@@ -218,8 +218,8 @@ void GapNotes::add(const ExperimentCell& cell, const CellSpikes& spikes) {
         const theory::SupportGap& gap = spikes.outside.gaps()[one.gap];
         if (kind.first.empty())
             kind.first = fmt::format(
-                "{}: component {} has no outlier above the top edge of the noise, but one at "
-                "eigenvalue {:.4g} in its gap {:.4g} to {:.4g}",
+                "{}: component {} has no outlier above the top edge of the noise, but one at eigenvalue {:.4g} in its "
+                "gap {:.4g} to {:.4g}",
                 cell.label, one.spike + 1, one.prediction.outlier.value, gap.lower.value, gap.upper.value);
     }
     compared_.cells += compared ? 1 : 0;

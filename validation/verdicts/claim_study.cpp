@@ -290,8 +290,8 @@ std::optional<ClaimTrials> ClaimStore::trials(const ClaimCell& cell) {
     for (const auto& [control, fault] : runs_of(cell))
         if (found[control].size() != cell.trials)
             throw input_error(
-                "cell {} of the store has {} of the {} trials of {} (it was changed by hand, or another "
-                "version made it with other controls): start again with another store",
+                "cell {} of the store has {} of the {} trials of {} (it was changed by hand, or another version made "
+                "it with other controls): start again with another store",
                 *asked.at + 1, found[control].size(), cell.trials, control.empty() ? as_stated : control);
     return found;
 }

@@ -73,8 +73,8 @@ double worst_difference(const std::string& one, const std::string& other, bool c
     validation::Statement values(
         store,
         "SELECT a.v, b.v, max(abs(a.v)) OVER (PARTITION BY a.method_id, a.metric_id) FROM value a JOIN method m "
-        "USING(method_id) LEFT JOIN other.value b USING(cell_id, rep, method_id, metric_id, k) "
-        "WHERE (m.kind = 'codec') = ?");
+        "USING(method_id) LEFT JOIN other.value b USING(cell_id, rep, method_id, metric_id, k) WHERE (m.kind = "
+        "'codec') = ?");
     values.bind(1, codecs ? std::int64_t{1} : std::int64_t{0});
     double worst = 0.0;
     std::size_t count = 0;

@@ -30,10 +30,9 @@ TEST(ExportKv, CachesOfEveryKindGiveTheSameDump) {
                      folder + "/values.npy'")
                   .code,
               0);
-    const std::string program =
-        "import numpy; x = numpy.load('" + folder +
-        "/values.npy'); t, d = numpy.indices((128, 16)); y = 4 * 2 + 2 + 1 + (t % 8 * 16 + d) / 128; "
-        "assert x.shape == (128, 16) and abs(x - y).max() < 1e-9, abs(x - y).max()";
+    const std::string program = "import numpy; x = numpy.load('" + folder +
+                                "/values.npy'); t, d = numpy.indices((128, 16)); y = 4 * 2 + 2 + 1 + (t % 8 * 16 + d) "
+                                "/ 128; assert x.shape == (128, 16) and abs(x - y).max() < 1e-9, abs(x - y).max()";
     EXPECT_EQ(python("/usr/bin/python3", "-c \"" + program + "\""), 0);
     EXPECT_EQ(spiked("kv run '" + folder + "/some.safetensors' --method tq-mse --bits 2").code, 0);
     // Keys with the rotary scaling of Llama 3.1, whose base alone would not undo it.
@@ -54,8 +53,8 @@ TEST(ExportKv, QueriesThatAreNarrowerThanKeysGiveANote) {
                                 "{'attention': 'causal', 'keys': 'post-rope'})";
     ASSERT_EQ(python("/usr/bin/python3", "-B -W ignore -c \"" + program + "\""), 0);
     const std::string why =
-        "queries are not used (tensor \"layers.0.query\" has 2 heads, 128 tokens and 4 channels, its "
-        "keys 2, 128 and 16";
+        "queries are not used (tensor \"layers.0.query\" has 2 heads, 128 tokens and 4 channels, its keys 2, 128 and "
+        "16";
     const Outcome seen = spiked("kv inspect '" + folder + "/narrow.safetensors'");
     EXPECT_EQ(seen.code, 0);
     EXPECT_NE(seen.out.find(why), std::string::npos) << seen.out;

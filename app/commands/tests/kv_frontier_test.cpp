@@ -45,11 +45,10 @@ bool undominated(const Row& row, const std::vector<Row>& rows) {
 }
 
 TEST(KvFrontierCommand, MarksTheHullAndOrdersMethodsAtOneBudget) {
-    const Outcome found =
-        spiked("kv frontier '" + sample_dump +
-               "' --attention none --layers 0 --method "
-               "tq-mse,tcq:state=6,ecsq,eoptshrink+tcq:state=6,unrope+eoptshrink+tcq:state=6 --bits 2,3,4 --at "
-               "3.2 --json");
+    const Outcome found = spiked(
+        "kv frontier '" + sample_dump +
+        "' --attention none --layers 0 --method "
+        "tq-mse,tcq:state=6,ecsq,eoptshrink+tcq:state=6,unrope+eoptshrink+tcq:state=6 --bits 2,3,4 --at 3.2 --json");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json json = found.json();
     EXPECT_EQ(*json.find("schema")->string(), "spiked.frontier/1");

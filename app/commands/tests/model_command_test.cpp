@@ -362,8 +362,7 @@ TEST(FrontierOfAModel, AgreesWithPerplexity) {
     rejected(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
     rejected("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
     rejected("--model '" + model().folder + "' --filler '" + model().folder +
-                 "/documents.npy' --needles 12 --prompts 2 "
-                 "--vocabulary bos=0,ask=1,keys=10:29,values=30:49",
+                 "/documents.npy' --needles 12 --prompts 2 --vocabulary bos=0,ask=1,keys=10:29,values=30:49",
              4, "the model answers");
 }
 

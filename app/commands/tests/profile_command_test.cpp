@@ -40,9 +40,7 @@ TEST(ProfileTheory, HasTheValuesOfTheIterationInFortyDigits) {
     EXPECT_EQ(number(density[3], "density"), 0.0);
 
     const Json local = profile_theory(
-        "--aspect 0.6 --strength 4,2.5 --left-squares 1,0 --right-squares 0,0.25,0.75 "
-        "--variances " +
-        profile_blocks);
+        "--aspect 0.6 --strength 4,2.5 --left-squares 1,0 --right-squares 0,0.25,0.75 --variances " + profile_blocks);
     expect_number(local, "detection_threshold", 2.7982597136030919720, 1e-8);
     expect_number(first_spike(local), "outlier", 19.464131968667166206, 1e-11);
     expect_number(first_spike(local), "overlap_right", 0.85629104419503492480, 1e-11);

@@ -132,8 +132,8 @@ TEST(ValidateCommand, WritesASummaryAndAPageOfDumps) {
     const std::string folder = scratch("validate-summary");
     std::filesystem::create_directories(folder);
     const std::string words =
-        "validate --claim bits.formula,qjl.mean,adaptive-rank --layers 0 --heads 0 --side value "
-        "--progress none --summary " +
+        "validate --claim bits.formula,qjl.mean,adaptive-rank --layers 0 --heads 0 --side value --progress none "
+        "--summary " +
         folder;
     const Outcome found = spiked(words + "/summary.md -o " + folder + "/claims.md '" + sample_dump + "'");
     ASSERT_EQ(found.code, 0) << found.err;
@@ -428,8 +428,8 @@ TEST(ValidateCommand, ClaimsOnADumpAreJudgedAndReplayedFromTheStore) {
     std::filesystem::create_directories(folder + "/elsewhere");
     std::filesystem::copy_file(sample_dump, folder + "/dump.safetensors");
     const Outcome made = spiked(
-        "validate --claim adaptive-rank --layers 0 --heads 0 --side value --block 64 "
-        "dump.safetensors -o claims.spiked --json --progress none",
+        "validate --claim adaptive-rank --layers 0 --heads 0 --side value --block 64 dump.safetensors -o claims.spiked "
+        "--json --progress none",
         in(folder));
     ASSERT_EQ(made.code, 0) << made.err;
     const std::string from = in(folder + "/elsewhere");  // the path that is kept does not depend on the folder

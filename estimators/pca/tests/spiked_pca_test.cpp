@@ -171,8 +171,7 @@ TEST(SpikedPcaLaw, HasErrorsOfTheEstimatedCosineAndNotItsSpread) {
             }
             std::cout << fmt::format(
                 "gamma {:.1f}, distance {}: variance of errors over predicted {:.2f}, over the spread {:.2f}; {:.2f} "
-                "to "
-                "{:.2f} allowed, {:.2f} to {:.2f} for the mean of three\n",
+                "to {:.2f} allowed, {:.2f} to {:.2f} for the mean of three\n",
                 gamma, distance, arma::var(scores), arma::var(of_spread), least, most, least_of_three, most_of_three);
             EXPECT_GT(arma::var(scores), least);
             EXPECT_LT(arma::var(scores), most);

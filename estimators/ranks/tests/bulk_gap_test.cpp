@@ -89,8 +89,8 @@ TEST(BulkGapLaw, WhiteNoiseShowsOneAtMostAsOftenAsDeclared) {
         const double most =
             boost::math::quantile(boost::math::complement(boost::math::binomial(count, bulk_gap_level), 1e-6));
         std::cout << fmt::format(
-            "{} x {}: {} alarms in {}, at most {} allowed, so that a rate of {:.2g} is found with "
-            "probability 0.99; the gap of four spacings is seen in {}\n",
+            "{} x {}: {} alarms in {}, at most {} allowed, so that a rate of {:.2g} is found with probability 0.99; "
+            "the gap of four spacings is seen in {}\n",
             size.rows, size.columns, alarms, count, most,
             boost::math::binomial::find_upper_bound_on_p(count, most, 0.01), planted);
         EXPECT_LE(static_cast<double>(alarms), most);

@@ -53,8 +53,7 @@ TEST(SignFlipsLaw, KeepTheirLevelUnderHeavyTailsWhereTracyWidomDoesNot) {
         const int control = found_in(tracy_widom, noise, entries, blocks);
         std::cout << fmt::format(
             "{}: sign flips {:.4f}, Tracy-Widom {:.4f} of {} blocks at level {}, allowed {:.4f} to {:.4f} (exact, "
-            "{:g}); a "
-            "level of {:.3f} would be seen\n",
+            "{:g}); a level of {:.3f} would be seen\n",
             entries, static_cast<double>(found) / blocks, static_cast<double>(control) / blocks, blocks, level,
             least / blocks, most / blocks, flip_false_alarm, seen);
         EXPECT_GE(found, least) << entries;
@@ -184,8 +183,8 @@ TEST(ParallelAnalysisLaw, KeepsItsLevelBehindComponentsSoThatItsRankIsALowerLimi
     const boost::math::binomial law(blocks, 0.05);
     const double most = boost::math::quantile(boost::math::complement(law, flip_false_alarm / 2.0));
     std::cout << fmt::format(
-        "a fifth component in {} by permutations, {} by signs and {} without a factor, of {}; {} to "
-        "{} are allowed at .05\n",
+        "a fifth component in {} by permutations, {} by signs and {} without a factor, of {}; {} to {} are allowed at "
+        ".05\n",
         by_permutation, by_signs, control, blocks, boost::math::quantile(law, flip_false_alarm / 2.0), most);
     for (const int alarms : {by_permutation, by_signs}) {
         EXPECT_GE(alarms, boost::math::quantile(law, flip_false_alarm / 2.0));

@@ -165,12 +165,10 @@ TEST_F(Report, PrintedValuesAreComparedAndDifferencesExplained) {
     const std::string path = study();
     std::ofstream(folder / "printed.csv")
         << "table,cell,method,metric,printed,note\n"
-           "1 Losses,n=128 signal.strength=0.5 noise.row_cov.rho=0,tq-mse@2,relative_l2,"
-           "0.34,a note that explains nothing\n"
-           "1 Losses,n=64 signal.strength=2 noise.row_cov.rho=0.4,tq-mse@3,"
-           "relative_l2,0.300,counted <b>otherwise</b>\n"
-           "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,eoptshrink,rank,"
-           "5.0,\n"
+           "1 Losses,n=128 signal.strength=0.5 noise.row_cov.rho=0,tq-mse@2,relative_l2,0.34,a note that explains "
+           "nothing\n"
+           "1 Losses,n=64 signal.strength=2 noise.row_cov.rho=0.4,tq-mse@3,relative_l2,0.300,counted <b>otherwise</b>\n"
+           "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,eoptshrink,rank,5.0,\n"
            "2 Ranks,n=64 signal.strength=2 noise.row_cov.rho=0.4,none,rank,5.0,\n";
     const std::string page = page_of(path, {.against = folder / "printed.csv"});
     EXPECT_TRUE(has(page, "4 printed values, 3 of them measured here: 1 agree, 1 differ with a reason, 1 without"));
@@ -231,8 +229,8 @@ TEST_F(Report, PrintedValuesBelongToTheCellThatTheyName) {
         EXPECT_NE(error_of(store, text).find("holds no printed value"), std::string::npos);
     const Json side = Json::parse(against(keys, columns + "1,side=key,tq-mse@2,relative_l2,0.5,\n"), "json");
     validation::Statement mean(keys,
-                               "SELECT mean, mcse FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND "
-                               "bits = 2 AND metric = 'relative_l2'");
+                               "SELECT mean, mcse FROM v_cluster WHERE side = 'key' AND method = 'tq-mse' AND bits = 2 "
+                               "AND metric = 'relative_l2'");
     ASSERT_TRUE(mean.step());
     // Its clusters are equal, so that its error is that of the view.
     EXPECT_NEAR(*side.find("rows")->items()->front().find("mean")->real(), mean.real(0), 1e-14);
@@ -245,10 +243,10 @@ TEST_F(Report, PrintedValuesBelongToTheCellThatTheyName) {
     const Json spike = Json::parse(against(store, columns + cell + "overlap.left 1,0.5,\n"), "json");
     validation::Statement overlap(
         store,
-        "SELECT mean FROM v_summary JOIN factor f USING(cell_id) JOIN factor g USING(cell_id) "
-        "JOIN factor h USING(cell_id) WHERE method = 'sample' AND metric = 'overlap.left' AND k "
-        "= 1 AND f.name = 'noise.row_cov.rho' AND f.num = 0.4 AND g.name = 'signal.strength' "
-        "AND g.num = 1 AND h.name = 'n' AND h.num = 64");
+        "SELECT mean FROM v_summary JOIN factor f USING(cell_id) JOIN factor g USING(cell_id) JOIN factor h "
+        "USING(cell_id) WHERE method = 'sample' AND metric = 'overlap.left' AND k "
+        "= 1 AND f.name = 'noise.row_cov.rho' AND f.num = 0.4 AND g.name = 'signal.strength' AND g.num = 1 AND h.name "
+        "= 'n' AND h.num = 64");
     ASSERT_TRUE(overlap.step());
     EXPECT_EQ(*spike.find("rows")->items()->front().find("mean")->real(), overlap.real(0));
     for (const char* other : {"overlap.left", "overlap.left 2", "overlap.left 1.5"}) {
@@ -519,8 +517,7 @@ TEST_F(Report, MethodsThatDoNotFitOnAPageAreCounted) {
     const std::string page = page_of(folder / "wide.spiked");
     EXPECT_LT(page.size(), 5'000'000U);
     const std::regex cut(
-        "([0-9]+) of 6000 rows are left out to keep the page small; spiked export STORE --table "
-        "summary has them all");
+        "([0-9]+) of 6000 rows are left out to keep the page small; spiked export STORE --table summary has them all");
     std::smatch found;
     ASSERT_TRUE(std::regex_search(page, found, cut));
     EXPECT_EQ(occurrences(section_of(page, "results"), "<tr>") - 1U, 6000U - std::stoul(found[1]));
@@ -611,9 +608,8 @@ TEST_F(Report, BitsOfGeneratedBlocksAreShownByCellAndComparedInTheCommonRange) {
     EXPECT_EQ(count, 4U * 6);
     EXPECT_TRUE(has(ledger, "relative L2 error in percent at equal stored bits"));
     EXPECT_TRUE(has(ledger, ">2.5 bits</th>"));
-    EXPECT_TRUE(has(ledger,
-                    "Not compared, measured around no number of bits that the others are: tq-prod (3.25 to "
-                    "4.25 bits)."));
+    EXPECT_TRUE(has(
+        ledger, "Not compared, measured around no number of bits that the others are: tq-prod (3.25 to 4.25 bits)."));
     EXPECT_EQ(tidy(page), "");
 }
 
@@ -720,8 +716,8 @@ TEST_F(Report, UndefinedValuesAreNotFailures) {
     EXPECT_TRUE(has(results, "did not fail"));
     // Three replicates of a cell failed, so that every quantity has three fewer.
     edit(path,
-         "UPDATE batch SET failed = 3 WHERE cell_id = 3; UPDATE moment SET n = 47, n_null = 3 WHERE cell_id = 3 "
-         "AND batch = 1");
+         "UPDATE batch SET failed = 3 WHERE cell_id = 3; UPDATE moment SET n = 47, n_null = 3 WHERE cell_id = 3 AND "
+         "batch = 1");
     results = section_of(page_of(path), "results");
     EXPECT_TRUE(has(results, ">97<small>3 failed</small></td>"));
     EXPECT_EQ(occurrences(results, "class=\"part\""), 2U);
@@ -965,8 +961,7 @@ TEST_F(Report, ChecksOfAKilledRunAreReportedAsNotYetJudged) {
     EXPECT_FALSE(has(judged, "none judged yet"));
     edit(path,
          "INSERT INTO question SELECT NULL, check_name, claim, cell_id, method_id, (SELECT min(metric_id) FROM "
-         "metric), k, "
-         "1, 1, 1, 0, 2, NULL FROM verdict; DELETE FROM verdict; UPDATE study SET status = 'running'");
+         "metric), k, 1, 1, 1, 0, 2, NULL FROM verdict; DELETE FROM verdict; UPDATE study SET status = 'running'");
     const std::string page = page_of(path);
     EXPECT_TRUE(has(page, " checks, none judged yet."));
     EXPECT_FALSE(has(page, "Measurements without a verdict"));

@@ -174,10 +174,9 @@ TEST(MethodTable, HasTheMeansAndErrorsOfTheViewsOfTheStore) {
     make_dump_store(folder / "dump.spiked");
     Database study(folder / "study.spiked", Database::Mode::read);
     const auto blocks = method_table(study);
-    validation::Statement query(
-        study,
-        "SELECT mean, mcse FROM v_summary s JOIN metric mt USING(metric_id) WHERE s.cell_id = ? "
-        "AND s.method_id = ? AND s.metric = ? AND s.k = ?");
+    validation::Statement query(study,
+                                "SELECT mean, mcse FROM v_summary s JOIN metric mt USING(metric_id) WHERE s.cell_id = "
+                                "? AND s.method_id = ? AND s.metric = ? AND s.k = ?");
     std::size_t compared = 0;
     for (const auto& row : blocks.rows)
         for (std::size_t c = 0; c < blocks.columns.size(); ++c) {

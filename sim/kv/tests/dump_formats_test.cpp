@@ -452,8 +452,8 @@ TEST_F(Formats, PaddingOfAnAttentionMaskIsNoted) {
         return fmt::format("{}", fmt::join(KvDump(path, options).notes(), "\n"));
     };
     const std::string left =
-        "\"attention_mask\" marks 3 of 8 tokens as padding, and they count with the others: leave them "
-        "out with --tokens 3:8";
+        "\"attention_mask\" marks 3 of 8 tokens as padding, and they count with the others: leave them out with "
+        "--tokens 3:8";
     EXPECT_NE(notes(mask({0, 0, 0, 1, 1, 1, 1, 1}, {1, 8})).find(left), std::string::npos);
     EXPECT_EQ(KvDump(mask({0, 0, 0, 1, 1, 1, 1, 1}, {8}), {.layout = "batch,head,token,dim", .tokens = "3:8"})
                   .tensors()[0]

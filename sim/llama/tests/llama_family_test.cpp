@@ -168,8 +168,7 @@ TEST(LlamaFamilyBadInput, RejectsWhatIsNotComputed) {
     rejected("qwen3", "[\"full_attention\", \"full", "[\"sliding_attention\", \"full", "layer_types is");
     rejected("qwen3", "[\"full_attention\", \"full_attention\", ", "[\"full_attention\", ", "a list for 3 layers");
     rejected("mistral-window", "\"sliding_window\": 7",
-             "\"sliding_window\": 7, \"layer_types\": [\"full_attention\", "
-             "\"full_attention\", \"full_attention\"]",
+             "\"sliding_window\": 7, \"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\"]",
              "expected \"sliding_attention\" in every layer");
     // Tensors that the configuration does not state, and the other way round.
     rejected("qwen3-biases", "\"attention_bias\": true", "\"attention_bias\": false", "12 tensors do not belong");

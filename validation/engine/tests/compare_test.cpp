@@ -368,10 +368,9 @@ TEST(Compare, OtherMethodsOrMoreReplicatesDoNotCountAsChangedNumbers) {
     EXPECT_EQ(grown.batches_in_both, 45U) << "the last batch of a has two replicates";
     EXPECT_EQ(grown.batches_changed, 0U);
     // Negative control: a number that was changed.
-    const StoreComparison changed =
-        edited("d",
-               "UPDATE moment SET mean = mean + 1 WHERE cell_id = 2 AND batch = 3; UPDATE batch SET digest = "
-               "'other' WHERE cell_id = 2 AND batch = 3");
+    const StoreComparison changed = edited("d",
+                                           "UPDATE moment SET mean = mean + 1 WHERE cell_id = 2 AND batch = 3; UPDATE "
+                                           "batch SET digest = 'other' WHERE cell_id = 2 AND batch = 3");
     EXPECT_EQ(changed.batches_changed, 1U);
     EXPECT_EQ(changed.first_changed.substr(0, 8), "batch 3 ");
 }

@@ -132,8 +132,7 @@ std::string science_of(Database& store) {
           "SELECT * FROM question ORDER BY 1", "SELECT * FROM question_cell ORDER BY 1, 2",
           "SELECT * FROM stop_rule ORDER BY 1", "SELECT * FROM theory ORDER BY 1, 2, 3",
           "SELECT cell, method, metric, k, n, failed, mean, sd, mcse, lo, hi FROM v_summary ORDER BY cell_id, "
-          "method_id, "
-          "metric_id, k",
+          "method_id, metric_id, k",
           "SELECT * FROM moment ORDER BY 1, 3, 4, 5, 2", "SELECT * FROM value ORDER BY 1, 3, 4, 5, 2",
           "SELECT cell_id, batch, rep_first, reps, failed, digest FROM batch ORDER BY 1, 2",
           "SELECT * FROM failure ORDER BY cell_id, rep",

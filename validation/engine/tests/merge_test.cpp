@@ -282,8 +282,8 @@ TEST(MergeKeeps, TheSameOfDifferingPartsInEveryOrder) {
     // study file, later figures.
     edit(parts[1],
          "UPDATE question SET expected = expected * (1 + 1e-14); UPDATE theory SET value = value * (1 - 1e-14);"
-         "UPDATE factor SET txt = 'elsewhere ' || txt; UPDATE study SET config_source = 'a comment';"
-         "UPDATE cell SET label = 'z' || label; INSERT INTO figure VALUES(1, 'frontier', '{}');"
+         "UPDATE factor SET txt = 'elsewhere ' || txt; UPDATE study SET config_source = 'a comment';UPDATE cell SET "
+         "label = 'z' || label; INSERT INTO figure VALUES(1, 'frontier', '{}');"
          "UPDATE session SET started_utc = '2999-01-01T00:00:00Z'");
     const std::string expected = science_of(merged(parts)) + bookkeeping_of(merged(parts));
     EXPECT_NE(expected.find("frontier"), std::string::npos);

@@ -92,8 +92,8 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
     const auto& shape = model.config();
     if (shape.rope.scaling)
         throw input_error(
-            "{}: its rotary embedding is scaled (the NumPy program uses unscaled frequencies): name a "
-            "model without rope_scaling",
+            "{}: its rotary embedding is scaled (the NumPy program uses unscaled frequencies): name a model without "
+            "rope_scaling",
             folder);
     if (shape.output_bias || shape.mlp_bias || shape.head_norms || shape.fused || !shape.windows.empty())
         throw input_error(

@@ -315,8 +315,7 @@ TEST(StoreFile, WithANulByteInATextIsRejected) {
     edit(good,
          "INSERT INTO input VALUES(1, 'p', 3, 'ab', 'f', 'l', 'm', '{}'); INSERT INTO array VALUES(1, 0, 1, 'block', "
          "x'00'); INSERT INTO event VALUES('t', 1, 'l', 'c', 'm'); INSERT INTO failure VALUES(1, 3, NULL, 'r', 'x', "
-         "'m', "
-         "'r')");
+         "'m', 'r')");
     const auto behind = [](const std::string& sql) { return sql + " || char(0) || char(10) || 'x'"; };
     for (const auto& [table, columns] : std::initializer_list<std::pair<std::string, std::vector<std::string>>>{
              {"study", {"science_hash", "seed", "name", "config_resolved", "config_set"}},

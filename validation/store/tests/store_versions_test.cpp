@@ -202,8 +202,8 @@ TEST(StoreVersions, PartsWhoseStopRulesMeasureErrorsDifferentlyAreNotMerged) {
 TEST(StoreVersions, AMetricThatAStoreDoesNotHaveHasNoNumberThere) {
     const std::string path = half_of(study_with_a_rule(), "numbers");
     edit(path,
-         "DELETE FROM metric WHERE name = 'shared_bits'; INSERT INTO metric VALUES(500, 'younger', 'share', "
-         "'none', '')");
+         "DELETE FROM metric WHERE name = 'shared_bits'; INSERT INTO metric VALUES(500, 'younger', 'share', 'none', "
+         "'')");
     Database store = open_store(path);
     const StoreMetrics numbers(store);
     EXPECT_EQ(numbers.number(metric_index("shared_bits")), 0);

@@ -194,14 +194,13 @@ TEST(StudyModels, WhiteningWithAKnownLawUsesTheCovariancesOfTheBlocks) {
     const arma::vec columns = arma::exp(-3.0 * (arma::regspace(1, 32) - 0.5) / 32.0);
     for (const char* colouring : {"dense", "eigenbasis"}) {
         const Experiment experiment =
-            parse_study(
-                "spiked = 1\n[study]\nname = \"known\"\nseed = \"0x5eed\"\n[model]\n" + square +
-                    "noise = { row_cov = { kind = \"ar1\", rho = 0.6 }, col_cov = { kind = \"exponential\", c = "
-                    "3.0 }, colouring = \"" +
-                    colouring + "\" }\nsignal = { strength = [6.0, 4.0] }\n[[estimator]]\nname = \"" + name +
-                    "\"\nlaw = \"known\"\n[[estimator]]\nname = \"" + name +
-                    "\"\nas = \"estimated\"\n[run]\nreps = { min = 4, batch = 2 }\n",
-                "known.toml")
+            parse_study("spiked = 1\n[study]\nname = \"known\"\nseed = \"0x5eed\"\n[model]\n" + square +
+                            "noise = { row_cov = { kind = \"ar1\", rho = 0.6 }, col_cov = { kind = \"exponential\", c "
+                            "= 3.0 }, colouring = \"" +
+                            colouring + "\" }\nsignal = { strength = [6.0, 4.0] }\n[[estimator]]\nname = \"" + name +
+                            "\"\nlaw = \"known\"\n[[estimator]]\nname = \"" + name +
+                            "\"\nas = \"estimated\"\n[run]\nreps = { min = 4, batch = 2 }\n",
+                        "known.toml")
                 .experiment;
         // In its eigenbasis the row covariance is diagonal, largest eigenvalue first.
         arma::vec eigenvalues = arma::reverse(arma::eig_sym(rows));
@@ -254,10 +253,10 @@ TEST(StudyModels, SkipRulesLeaveOutPointsOfTheSweep) {
 }
 
 TEST(StudyModels, ATableOfASweepBecomesAShortNameOfItsCell) {
-    const Experiment experiment = read(square + "signal = { strength = 3.0 }",
-                                       "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = "
-                                       "\"ar1\" }]\n\"noise.col_cov\" = [{ kind "
-                                       "= \"uniform\", low = 0.1, high = 1.9 }]\n");
+    const Experiment experiment =
+        read(square + "signal = { strength = 3.0 }",
+             "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = "
+             "\"ar1\" }]\n\"noise.col_cov\" = [{ kind = \"uniform\", low = 0.1, high = 1.9 }]\n");
     ASSERT_EQ(experiment.cells.size(), 2U);
     EXPECT_EQ(factor_of(experiment.cells[0], "noise.row_cov").text, "identity");
     EXPECT_EQ(factor_of(experiment.cells[1], "noise.row_cov").text, "ar1:rho=0.7");

@@ -520,8 +520,8 @@ TEST(KvTable, ClusteredMeansOfTheStoreAgreeWithTheFormula) {
         std::map<std::string, std::map<std::string, ClusterSum>> sums;  // by metric and cluster
         Statement draws(
             store.database(),
-            "SELECT f.txt, mt.name, v.v FROM value v JOIN factor f ON f.cell_id = v.cell_id AND f.name = 'cluster'"
-            " JOIN factor s ON s.cell_id = v.cell_id AND s.name = 'side' JOIN method me USING(method_id)"
+            "SELECT f.txt, mt.name, v.v FROM value v JOIN factor f ON f.cell_id = v.cell_id AND f.name = 'cluster' "
+            "JOIN factor s ON s.cell_id = v.cell_id AND s.name = 'side' JOIN method me USING(method_id)"
             " JOIN metric mt USING(metric_id) WHERE s.txt = ? AND me.base = ?");
         draws.bind(1, row.side).bind(2, row.method);
         while (draws.step()) {
@@ -546,8 +546,8 @@ TEST(KvTable, ClusteredMeansOfTheStoreAgreeWithTheFormula) {
     ASSERT_EQ(table.inputs.size(), 1U);
     EXPECT_EQ(table.inputs[0].blocks, 32U);  // 16 of each side
     const std::string first =
-        "cell_id IN (SELECT cell_id FROM factor WHERE name = 'cluster' AND txt = "
-        "(SELECT min(txt) FROM factor WHERE name = 'cluster'))";
+        "cell_id IN (SELECT cell_id FROM factor WHERE name = 'cluster' AND txt = (SELECT min(txt) FROM factor WHERE "
+        "name = 'cluster'))";
     for (const std::string rows : {"value", "moment", "batch"})
         store.database().execute("DELETE FROM " + rows + " WHERE " + first);
     const KvTable cut = kv_table(store.database());
@@ -575,10 +575,10 @@ TEST(EqualBitsReference, ValuesAndErrorsAgreeWithWeightedClusters) {
     };
     std::map<std::tuple<std::string, std::string, unsigned>, std::map<std::string, Cluster>> of;
     Statement draws(store.database(),
-                    "SELECT s.txt, me.base, me.bits, f.txt, mt.name, v.v FROM value v"
-                    " JOIN factor f ON f.cell_id = v.cell_id AND f.name = 'cluster'"
-                    " JOIN factor s ON s.cell_id = v.cell_id AND s.name = 'side' JOIN method me USING(method_id)"
-                    " JOIN metric mt USING(metric_id) WHERE mt.name IN ('bits_per_entry', 'relative_l2')");
+                    "SELECT s.txt, me.base, me.bits, f.txt, mt.name, v.v FROM value v JOIN factor f ON f.cell_id = "
+                    "v.cell_id AND f.name = 'cluster'"
+                    " JOIN factor s ON s.cell_id = v.cell_id AND s.name = 'side' JOIN method me USING(method_id) JOIN "
+                    "metric mt USING(metric_id) WHERE mt.name IN ('bits_per_entry', 'relative_l2')");
     while (draws.step()) {
         Cluster& to = of[{draws.text(0), draws.text(1), static_cast<unsigned>(draws.integer(2))}][draws.text(3)];
         const bool error = draws.text(4) == "relative_l2";
