@@ -212,7 +212,8 @@ TEST(TableBadInput, AdviceNamesWhatIsWrong) {
                                  8),
                      {"UTF-32", "iconv -f UTF-32 -t UTF-8"});
     expect_bad_table(std::string("a\0,\0b\0\n\0"
-                                 "1\0,\02\0",
+                                 "1\0,\0"
+                                 "2\0",
                                  14),
                      {"text in UTF-16LE", "iconv -f UTF-16LE"});
     expect_bad_table(std::string("\0a\0,\0b\0\n", 8), {"text in UTF-16BE"});
@@ -254,7 +255,10 @@ TEST(TableBadInput, OtherNotationsAndFormsAreNamed) {
     expect_bad_table("a,b\n2,1.5x10^3\n3,2.5x10^3\n", {":2:3: \"1.5x10^3\"", "with a power of ten"});
     expect_bad_table("a,b\n2,np.float64(1.5)\n3,np.float64(-2)\n", {":2:3: ", "a number as NumPy prints it"});
     expect_bad_table("a,b\n2,\u200B1.5\n3,2.5\n", {":2:3: ", "it holds U+200B, which is not seen"});
-    expect_bad_table("a;b\n2;1\xA0234,5\n3;2,5\n", {":2:3: ", "separators of thousands"});
+    expect_bad_table(
+        "a;b\n2;1\xA0"
+        "234,5\n3;2,5\n",
+        {":2:3: ", "separators of thousands"});
     expect_bad_table("1.0\n0.5 1.0\n0.1 0.2 1.0\n", {"the lower triangle of a symmetric matrix"}, "t.txt");
     // As R prints a distance.
     expect_bad_table("   a  b  c\nb .5\nc .1 .2\nd .3 .7 .9\n", {"the lower triangle", "as.matrix(d)"}, "t.txt");
