@@ -446,4 +446,10 @@ double ProfileLaw::density(Eigenvalue x) const {
     return std::max(0.0, sum / (beta_ * relative * unit_ * std::numbers::pi));
 }
 
+// ProfileGaps, which is compiled apart, uses these.
+template std::vector<ProfileLaw::Complex> ProfileLaw::rows_times(const std::vector<Complex>& right) const;
+template std::vector<ProfileLaw::Complex> ProfileLaw::columns_times(const std::vector<Complex>& left) const;
+template bool ProfileLaw::linear(const Solution<Complex>& scale, Complex z, const Solution<Complex>& target,
+                                 Solution<Complex>& found) const;
+
 }  // namespace spiked::theory
