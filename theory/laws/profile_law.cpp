@@ -77,31 +77,6 @@ ProfileLaw::ProfileLaw(VarianceProfile profile, AspectRatio aspect)
     sample_edge();
 }
 
-template <class T>
-std::vector<T> ProfileLaw::rows_times(const std::vector<T>& right) const {
-    std::vector<T> result(rows_);
-    for (std::size_t a = 0; a < rows_; ++a) {
-        const double* row = symmetric_.data() + a * columns_;
-        T sum[4] = {};  // partial sums are faster
-        std::size_t b = 0;
-        for (; b + 4 <= columns_; b += 4)
-            for (std::size_t lane = 0; lane < 4; ++lane) sum[lane] += row[b + lane] * right[b + lane];
-        for (; b < columns_; ++b) sum[0] += row[b] * right[b];
-        result[a] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-    return result;
-}
-
-template <class T>
-std::vector<T> ProfileLaw::columns_times(const std::vector<T>& left) const {
-    std::vector<T> result(columns_);
-    for (std::size_t a = 0; a < rows_; ++a) {
-        const double* row = symmetric_.data() + a * columns_;
-        for (std::size_t b = 0; b < columns_; ++b) result[b] += row[b] * left[a];
-    }
-    return result;
-}
-
 // Solves x - K y = f, y - K^T x = g with K_ab = X_a S_ab Y_b / z of `scale`, by conjugate gradients for
 // (1 - K K^T) x = f + K g. Of complex numbers the products are bilinear, as the matrix is symmetric and not Hermitian.
 // False where the matrix is not positive (real, below the edge) or the iteration breaks down.
@@ -446,9 +421,7 @@ double ProfileLaw::density(Eigenvalue x) const {
     return std::max(0.0, sum / (beta_ * relative * unit_ * std::numbers::pi));
 }
 
-// ProfileGaps, which is compiled apart, uses these.
-template std::vector<ProfileLaw::Complex> ProfileLaw::rows_times(const std::vector<Complex>& right) const;
-template std::vector<ProfileLaw::Complex> ProfileLaw::columns_times(const std::vector<Complex>& left) const;
+// For ProfileGaps, which is compiled apart.
 template bool ProfileLaw::linear(const Solution<Complex>& scale, Complex z, const Solution<Complex>& target,
                                  Solution<Complex>& found) const;
 

@@ -129,4 +129,29 @@ private:
     std::vector<Point> near_edge_;  ///< above(j h), j = 1, 2, ..: every quantity is smooth in this argument
 };
 
+template <class T>
+std::vector<T> ProfileLaw::rows_times(const std::vector<T>& right) const {
+    std::vector<T> result(rows_);
+    for (std::size_t a = 0; a < rows_; ++a) {
+        const double* row = symmetric_.data() + a * columns_;
+        T sum[4] = {};  // partial sums are faster
+        std::size_t b = 0;
+        for (; b + 4 <= columns_; b += 4)
+            for (std::size_t lane = 0; lane < 4; ++lane) sum[lane] += row[b + lane] * right[b + lane];
+        for (; b < columns_; ++b) sum[0] += row[b] * right[b];
+        result[a] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    return result;
+}
+
+template <class T>
+std::vector<T> ProfileLaw::columns_times(const std::vector<T>& left) const {
+    std::vector<T> result(columns_);
+    for (std::size_t a = 0; a < rows_; ++a) {
+        const double* row = symmetric_.data() + a * columns_;
+        for (std::size_t b = 0; b < columns_; ++b) result[b] += row[b] * left[a];
+    }
+    return result;
+}
+
 }  // namespace spiked::theory

@@ -517,8 +517,8 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
     for (const auto& [bytes, advice] : cases)
         for (const auto& name : {"m.npy", "m.csv", "m.mat", "m.safetensors", "m.unknown", "m"})
             expect_rejected_matrix(scratch.write(name, bytes), {name, advice});
-    for (const auto& [bytes, advice] : cases)
-        expect_error(ErrorKind::input, [&] { (void)open_tensors(scratch.write("dump", bytes)); }, {advice});
+    for (const auto& one : cases)
+        expect_error(ErrorKind::input, [&] { (void)open_tensors(scratch.write("dump", one.first)); }, {one.second});
 }
 
 TEST(ForeignFiles, LinesThatConvertListsAndExpressionTablesWork) {

@@ -13,7 +13,7 @@ namespace spiked::sim {
 namespace {
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-constexpr MatrixReading keeping{.keep_missing = true};
+const MatrixReading keeping{.keep_missing = true};
 
 void expect_entries(const arma::mat& found, const arma::mat& expected, double tolerance = 1e-14) {
     ASSERT_EQ(arma::size(found), arma::size(expected));
