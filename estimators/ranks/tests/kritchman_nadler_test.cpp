@@ -27,8 +27,9 @@ arma::mat components_in_noise(arma::uword rows, arma::uword columns, const std::
 TEST(KritchmanNadlerReference, ItsVarianceSolvesThePublishedEquations) {
     // v is the crossing of v (p - k) with sum l - sum r, where r solves r (1 + (p - k)/n v / (r - v)) = l, the
     // published form of the quadratic, here by bisection for r beyond its smallest real value and for v.
-    for (const auto& [p, n, strengths] :
+    for (const auto& [p, samples, strengths] :
          {std::tuple{40U, 90U, std::vector<double>{4.0}}, std::tuple{60U, 60U, std::vector<double>{5.0, 3.0}}}) {
+        const auto n = samples;  // a lambda captures no structured binding in clang 14
         const arma::vec values = arma::svd(components_in_noise(p, n, strengths, p));
         const arma::vec l = arma::square(values) / static_cast<double>(n);
         const std::size_t k = strengths.size();
