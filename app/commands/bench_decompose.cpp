@@ -66,8 +66,8 @@ int run_decompose_on_threads(const Arguments& arguments, estimators::Shape shape
     print_text(
         timing_rows(timings, 1) +
         fmt::format(
-            "{} threads are {:.2f} times as fast as one (p10).\nmicroseconds of wall-clock time a block: "
-            "{} x {} in {}, all singular values and {} vectors a side; p10 is close to the time on a quiet machine.\n",
+            "{} threads are {:.2f} times as fast as one (p10).\nmicroseconds of wall-clock time a block: {} x {} in "
+            "{}, all singular values and {} vectors a side; p10 is close to the time on a quiet machine.\n",
             threads, timings.front().p10 / timings.back().p10, shape.rows, shape.columns, enum_name(precision),
             wanted));
     return 0;

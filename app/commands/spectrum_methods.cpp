@@ -110,10 +110,9 @@ std::optional<std::string> note_on_gap(const std::vector<double>& singular_value
     return fmt::format(
         "a gap in the bulk: singular values {} and {} are {:.4g} and {:.4g}, {:.3g} times the spacing beside them "
         "(noise with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several "
-        "components, or "
-        "the signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, gd-shrink and "
-        "tw-test assume one bulk: they look for signals above its top edge, and may be wrong about those in the gap or "
-        "below it, which they take for noise",
+        "components, or the signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, "
+        "gd-shrink and tw-test assume one bulk: they look for signals above its top edge, and may be wrong about "
+        "those in the gap or below it, which they take for noise",
         gap->above, gap->above + 1, gap->upper, gap->lower, gap->spacings, 100.0 * estimators::bulk_gap_level,
         gap->above);
 }

@@ -183,8 +183,8 @@ std::string description_of(const BiasPoints& all, std::size_t rows, bool ratio_w
     std::string text = fmt::format(
         "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B; "
         "queries: {}. Bars are one standard error, from paired parts. Largest in size: {}. Left out where the bias of "
-        "the plain quantizer is within the noise: less than two standard errors from zero, or with few parts "
-        "less than the quantile of Student's law of the same probability.",
+        "the plain quantizer is within the noise: less than two standard errors from zero, or with few parts less "
+        "than the quantile of Student's law of the same probability.",
         counted(all.bias_count, "ratio"), fmt::join(kinds, "; "), all.largest_text);
     if (all.queries.contains(squared_error))
         text += fmt::format(

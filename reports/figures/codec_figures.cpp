@@ -202,8 +202,8 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
         fmt::format("SELECT c.d, m.base, m.bits, {}, AVG(v.expected), COUNT(DISTINCT s.cell_id) "
                     "FROM v_summary s JOIN method m USING(method_id) JOIN cell c USING(cell_id) LEFT JOIN {} v ON "
                     "v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k WHERE "
-                    "s.metric = ?1 AND m.kind = 'codec' AND m.bits IS NOT NULL AND s.mean IS NOT NULL "
-                    "GROUP BY c.d, m.base, m.bits ORDER BY c.d, MIN(m.method_id)",
+                    "s.metric = ?1 AND m.kind = 'codec' AND m.bits IS NOT NULL AND s.mean IS NOT NULL GROUP BY c.d, "
+                    "m.base, m.bits ORDER BY c.d, MIN(m.method_id)",
                     pooled_mean, first_expectations));
     query.bind(1, metric);
     std::vector<CodecPoint> codecs;

@@ -49,13 +49,12 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
     Statement query(
         store,
         "SELECT (SELECT COUNT(DISTINCT txt) > 1 FROM factor WHERE name = 'model'), coalesce(model.txt, ''), side.txt, "
-        "layer.num, head.num, SUM(s.n * s.mean) / SUM(s.n), SUM(s.n) FROM v_summary s JOIN factor side ON side.cell_id "
-        "= s.cell_id AND side.name = 'side' "
-        "JOIN factor layer ON layer.cell_id = s.cell_id AND layer.name = 'layer' JOIN factor head ON head.cell_id = "
-        "s.cell_id AND head.name = 'head' "
-        "LEFT JOIN factor model ON model.cell_id = s.cell_id AND model.name = 'model' WHERE s.metric = 'rank' AND "
-        "s.method = ?1 AND s.mean IS NOT NULL AND layer.num IS NOT NULL AND head.num IS "
-        "NOT NULL GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, 5");
+        "layer.num, head.num, SUM(s.n * s.mean) / SUM(s.n), SUM(s.n) FROM v_summary s JOIN factor side ON "
+        "side.cell_id = s.cell_id AND side.name = 'side' JOIN factor layer ON layer.cell_id = s.cell_id AND "
+        "layer.name = 'layer' JOIN factor head ON head.cell_id = s.cell_id AND head.name = 'head' LEFT JOIN factor "
+        "model ON model.cell_id = s.cell_id AND model.name = 'model' WHERE s.metric = 'rank' AND s.method = ?1 AND "
+        "s.mean IS NOT NULL AND layer.num IS NOT NULL AND head.num IS NOT NULL GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, "
+        "5");
     query.bind(1, method);
     std::vector<RankBox> boxes;
     while (query.step()) {

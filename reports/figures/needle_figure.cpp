@@ -81,10 +81,10 @@ Figure needle_figure(const validation::Retrieval& found) {
 std::vector<Figure> needle_attention(validation::Database& store, const Json&) {
     validation::Statement query(
         store,
-        "SELECT a.cell_id, a.rep, m.name, m.kind, coalesce(b.mean, 0) FROM array a JOIN method m USING(method_id) LEFT "
-        "JOIN v_cluster b ON b.method_id = m.method_id AND b.metric = 'bits_per_entry' WHERE "
-        "a.name = 'needle_attention' AND a.cell_id = (SELECT min(cell_id) FROM array WHERE name = 'needle_attention') "
-        "ORDER BY m.method_id");
+        "SELECT a.cell_id, a.rep, m.name, m.kind, coalesce(b.mean, 0) FROM array a JOIN method m USING(method_id) "
+        "LEFT JOIN v_cluster b ON b.method_id = m.method_id AND b.metric = 'bits_per_entry' WHERE a.name = "
+        "'needle_attention' AND a.cell_id = (SELECT min(cell_id) FROM array WHERE name = 'needle_attention') ORDER BY "
+        "m.method_id");
     std::vector<NeedlePanel> all;
     std::optional<arma::mat> layer_and_head;
     while (query.step()) {

@@ -79,10 +79,10 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const RateSp
         fmt::format(
             "SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, s.sd, CASE WHEN m.kind <> 'codec' THEN "
             "t.value ELSE v.expected END, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) "
-            "WHERE om.name = ?1), s.method_id, s.metric_id FROM v_summary s JOIN method m "
-            "USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = s.k "
-            "LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = "
-            "s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
+            "WHERE om.name = ?1), s.method_id, s.metric_id FROM v_summary s JOIN method m USING(method_id) LEFT JOIN "
+            "theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = s.k LEFT JOIN {} v ON v.cell_id = "
+            "s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k WHERE s.metric = ?1 AND "
+            "s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
             first_expectations));
     for (const auto& metric : rate_spec.metrics) {
         query.reset();

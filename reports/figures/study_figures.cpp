@@ -147,12 +147,11 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
         store,
         // The table theory has no methods; the prediction for a codec is stored with its check.
         fmt::format("SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN "
-                    "t.value ELSE v.expected END, v.expected, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om "
-                    "USING(metric_id) WHERE om.name = ?1) "
-                    "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
-                    "t.quantity = s.metric AND t.k = s.k LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = "
-                    "s.method_id AND v.metric = s.metric AND v.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL "
-                    "ORDER BY s.cell_id, s.method_id, s.k",
+                    "t.value ELSE v.expected END, v.expected, (SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric "
+                    "om USING(metric_id) WHERE om.name = ?1) FROM v_summary s JOIN method m USING(method_id) LEFT "
+                    "JOIN theory t ON t.cell_id = s.cell_id AND t.quantity = s.metric AND t.k = s.k LEFT JOIN {} v ON "
+                    "v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND v.k = s.k WHERE "
+                    "s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
                     first_expectations));
     for (const auto& metric : metrics) {
         query.reset();

@@ -15,12 +15,12 @@ using validation::Statement;
 constexpr std::size_t passes_unfolded = 20;
 constexpr const char* how_to_read =
     "Each row compares the mean of a quantity over the replicates of a cell with what theory predicts. 0.7525(22) is "
-    "0.7525 with a standard error of 0.0022. Theory: what the claim predicts at the size of the cell, which can differ "
-    "from the limit of large matrices that the results show. Margin: how far the mean may be from theory; a claim may "
-    "state a region in place of both. Interval: confidence limits of the mean, at this check's part of the false-alarm "
-    "rate (nominal). Detectable: the smallest deviation that would have failed with probability 0.99. Control: the "
-    "same interval about "
-    "what a planted error predicts; it must fail, and a check whose control passes counts as failed.";
+    "0.7525 with a standard error of 0.0022. Theory: what the claim predicts at the size of the cell, which can "
+    "differ from the limit of large matrices that the results show. Margin: how far the mean may be from theory; a "
+    "claim may state a region in place of both. Interval: confidence limits of the mean, at this check's part of the "
+    "false-alarm rate (nominal). Detectable: the smallest deviation that would have failed with probability 0.99. "
+    "Control: the same interval about what a planted error predicts; it must fail, and a check whose control passes "
+    "counts as failed.";
 
 HtmlTable check_table(std::string_view caption) {
     return {caption,

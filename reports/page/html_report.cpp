@@ -198,8 +198,7 @@ private:
             const bool shard = study_.status.starts_with("shard ");
             markup += fmt::format(
                 "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells done, {} of "
-                "{}{} "
-                "{}s measured. Everything below covers only these; {}.</p></div>\n",
+                "{}{} {}s measured. Everything below covers only these; {}.</p></div>\n",
                 place_.prefix,
                 escape(shard                        ? study_.status + " of the study"
                        : study_.status == "running" ? "the study is running, or was killed"

@@ -88,8 +88,7 @@ std::string reproduce_markup(Database& store, const StudyRow& study) {
     Statement session(store,
                       "SELECT session_id, started_utc, ended_utc, exit_code, stop_reason, host, threads, device, "
                       "provenance = (SELECT provenance FROM session ORDER BY session_id LIMIT 1) FROM (SELECT * FROM "
-                      "session ORDER BY "
-                      "session_id DESC LIMIT ?1) ORDER BY session_id");
+                      "session ORDER BY session_id DESC LIMIT ?1) ORDER BY session_id");
     session.bind(1, sessions_shown);
     while (session.step())
         sessions.add({session.text(0), session.text(1), session.is_null(2) ? "no end recorded" : session.text(2),

@@ -250,9 +250,9 @@ std::string printed_markup(Database& store, const std::string& path) {
     }
     std::string markup = paragraph(
         fmt::format("{} printed values, {} of them measured here: {} agree, {} differ with a reason, {} without. "
-                    "Agree: within half a unit of the last printed digit and two standard errors, or with few clusters "
-                    "the quantile of "
-                    "Student's law of the same probability. Printed values have no standard error.",
+                    "Agree: within half a unit of the last printed digit and two standard errors, or with few "
+                    "clusters the quantile of Student's law of the same probability. Printed values have no standard "
+                    "error.",
                     std::accumulate(tables.begin(), tables.end(), std::size_t{0},
                                     [](std::size_t sum, const auto& table) { return sum + table.second.rows(); }),
                     compared, agreed, compared - agreed - unexplained, unexplained));

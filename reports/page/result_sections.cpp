@@ -195,10 +195,9 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
                made.clusters, limits, random, meaning_of_bold)) +
            paragraph(
                "Bit width B: bits of the index of an entry. Stored bits: all bits of a block divided by its entries, "
-               "counted from the bytes. Paper bits: b + r (n + d) b_s / (n d), norms left out. Cosine: "
-               "error of the cosine of two different rows, one of them decoded and renormalised as in the paper. "
-               "Product: the same without renormalising. The bias is the mean of such errors, std their standard "
-               "deviation.") +
+               "counted from the bytes. Paper bits: b + r (n + d) b_s / (n d), norms left out. Cosine: error of the "
+               "cosine of two different rows, one of them decoded and renormalised as in the paper. Product: the same "
+               "without renormalising. The bias is the mean of such errors, std their standard deviation.") +
            (made.attention
                 ? paragraph("Attention over the whole sequence. Logit error: root mean square error of a logit. KL: "
                             "divergence of the weights from the exact ones. Same top weight, same top 8: how many of "

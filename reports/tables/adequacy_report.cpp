@@ -104,9 +104,8 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
     text += fmt::format(
         "\nEach test rejects {:g} % of blocks that its null law describes ({} draws of it a block); any of the "
         "model's: at most {:g} %.\n! marks more than that: the lower of two 95 % limits, which allow for dependent "
-        "blocks, lies "
-        "above it (nominal; with one cluster binomial limits, for independent blocks). In brackets the standard error "
-        "in the last digits, clustered by {}.\n",
+        "blocks, lies above it (nominal; with one cluster binomial limits, for independent blocks). In brackets the "
+        "standard error in the last digits, clustered by {}.\n",
         100.0 * adequacy.level, adequacy.draws, std::min(100.0, 100.0 * of_model * adequacy.level),
         adequacy.cluster == "head" ? "layer and head" : adequacy.cluster);
     text += errors_note(adequacy);

@@ -206,8 +206,7 @@ const Registry<StoreTable>& store_tables() {
             {"values", "every draw that was kept",
              "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
              "v.method_id, v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN "
-             "metric mt "
-             "USING(metric_id) ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
+             "metric mt USING(metric_id) ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
             {"cells", "the design points",
              "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
              "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},

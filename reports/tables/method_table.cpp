@@ -169,8 +169,8 @@ void read_sides(Database& store, const MethodColumns& columns, MethodTable& tabl
     Statement query(
         store,
         "SELECT side.txt, m.method_id, m.metric_id, m.k, cl.txt, SUM(m.n), SUM(m.n * m.mean), SUM(m.n_null) FROM "
-        "moment m JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side' JOIN factor cl "
-        "ON cl.cell_id = m.cell_id AND cl.name = 'cluster' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5");
+        "moment m JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side' JOIN factor cl ON cl.cell_id = "
+        "m.cell_id AND cl.name = 'cluster' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5");
     while (query.step()) {
         const auto column = columns.position.find({query.integer(2), query.integer(3)});
         if (column == columns.position.end() || !methods.contains(query.integer(1))) continue;

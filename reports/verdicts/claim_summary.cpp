@@ -283,8 +283,8 @@ void add_rates(Losses& losses, const Validation& validation) {
          fmt::format(
              "The declared probability that any of the {} comparisons of the tier is wrong is {:g}. For the {} "
              "comparisons of fractions and distances in this run the rate is exact. For the {} of means and slopes it "
-             "is nominal: at these rates a mean of 200 exponential values is wrong 1.2 times as often "
-             "as stated, one of lognormal values 13 times.",
+             "is nominal: at these rates a mean of 200 exponential values is wrong 1.2 times as often as stated, one "
+             "of lognormal values 13 times.",
              validation.comparisons, validation.false_alarm, exact, nominal),
          "this run"});
 }
@@ -317,11 +317,10 @@ std::string tier_sentence(const Validation& validation) {
 /// What the columns of page 1 say.
 std::string reading() {
     return fmt::format(
-        "Some statements are those of articles that the paper builds on; the report has the place of each. Measured is "
-        "the number that decides, with the standard error of its last digits in brackets. Allowed is the margin within "
-        "which the statement holds. The checks of each claim are repeated on the same trials with "
-        "planted faults, and the last column has the largest fault that none of them would reject. Where the statement "
-        "as "
+        "Some statements are those of articles that the paper builds on; the report has the place of each. Measured "
+        "is the number that decides, with the standard error of its last digits in brackets. Allowed is the margin "
+        "within which the statement holds. The checks of each claim are repeated on the same trials with planted "
+        "faults, and the last column has the largest fault that none of them would reject. Where the statement as "
         "printed fails, these are the checks of its corrected form, which is in the report. {}",
         noise_legend);
 }

@@ -22,8 +22,7 @@ constexpr const char* from_torch =
     "it holds a pickle, which is never opened; its tensors, with the names or numbers of what holds them: python3 -c "
     "\"import torch; from safetensors.torch import save_file; from torch.utils._pytree import tree_flatten_with_path "
     "as f; save_file({'.'.join(str(getattr(k,'key',getattr(k,'idx',''))) for k in p) or 'x': t.contiguous().clone() "
-    "for "
-    "p,t in f(torch.load('FILE', map_location='cpu', weights_only=True))[0] if torch.is_tensor(t)}, "
+    "for p,t in f(torch.load('FILE', map_location='cpu', weights_only=True))[0] if torch.is_tensor(t)}, "
     "'x.safetensors')\"; where it holds the cache of a model that you saved yourself: load it, then write_dump(path, "
     "keys_and_values(cache)) of tools/export-kv";
 constexpr const char* from_excel =

@@ -204,8 +204,8 @@ private:
         if (legal.empty())
             throw Unfit(
                 "layout of tensor {} unknown (shape {}; the file names none; a plain one has 3 axes): name its axes "
-                "with --layout, of layer, side, batch, block, head, token, dim and hidden, or "
-                "the program that wrote it with --format, one of {}",
+                "with --layout, of layer, side, batch, block, head, token, dim and hidden, or the program that wrote "
+                "it with --format, one of {}",
                 in_quotes(held.name), shape_text(held.shape), fmt::join(dump_formats().names(), ", "));
         throw Unfit("layout of tensor {} unknown (shape {} can be {}; the file names none): give it with --layout",
                     in_quotes(held.name), shape_text(held.shape), choices_of(legal));

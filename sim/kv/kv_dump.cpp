@@ -288,8 +288,8 @@ arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::si
     arma::mat block = gather(tensor, head, first_token, tokens);
     if (const auto found = find_nonfinite(block))
         throw input_error(
-            "{}: tensor {} holds {} NaN or infinite {} in head {}, tokens {} to {} (first at token {}, dim {}, counted "
-            "from 0): dump it again, in BF16 or F32 if it overflowed F16, or leave the tokens out with "
+            "{}: tensor {} holds {} NaN or infinite {} in head {}, tokens {} to {} (first at token {}, dim {}, "
+            "counted from 0): dump it again, in BF16 or F32 if it overflowed F16, or leave the tokens out with "
             "--tokens",
             path(), in_quotes(tensor.name), found->count, found->count == 1 ? "value" : "values", head,
             tensor.stored_token(first_token), tensor.stored_token(first_token + tokens - 1),

@@ -206,8 +206,8 @@ std::vector<Claim> rank_claims() {
                  "alpha > phi_d + d^(-1/3) holds beyond d = 64 (Gaussian entries reach .39 at d = 128, where the "
                  "statement says nothing of this spike). The larger d, the more rarely a spike at this distance is "
                  "counted, so that the statement is false in the limit too. In white noise the outlier of a spike "
-                 "clears the rule's margin from 1.54 thresholds on "
-                 "at d = 128 and from 1.41 at d = 512, where 1 + d^(-1/6) is 1.45 and 1.35",
+                 "clears the rule's margin from 1.54 thresholds on at d = 128 and from 1.41 at d = 512, where 1 + "
+                 "d^(-1/6) is 1.45 and 1.35",
          .criteria = {consistency_printed(), consistency_corrected()}},
         {.id = "rank.false-alarm",
          .place = "paper, remark on automatic rank selection",

@@ -186,9 +186,9 @@ std::vector<Claim> residual_claims() {
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::untrue,
          .note = "the refutation is the value below the bulk, at every size; that of a spike in the gap needs one that "
-                 "moves with d, because at a fixed strength the rule counts it in the end (in .22 of the blocks with a "
-                 "spike at 1.35 thresholds at d = 128, in .55 at 1024). That spike is more than phi_d + "
-                 "d^(-1/3) above alpha for its Rademacher entries, whose phi_d is d^(-1/2)",
+                 "moves with d, because at a fixed strength the rule counts it in the end (in .22 of the blocks with "
+                 "a spike at 1.35 thresholds at d = 128, in .55 at 1024). That spike is more than phi_d + d^(-1/3) "
+                 "above alpha for its Rademacher entries, whose phi_d is d^(-1/2)",
          .criteria = {
              value_below(Form::printed, "below", 8.0, {}, {{"weak", "a spike at 1.5 thresholds"}}),
              outlier_left(Form::printed, "gap", spike_in_the_gap, {}, {{"counted", "rank known"}}),

@@ -323,20 +323,18 @@ private:
     void put_in_order() {
         database_.execute(
             "CREATE TEMP TABLE new_session(old INTEGER PRIMARY KEY, new INTEGER NOT NULL);INSERT INTO new_session "
-            "SELECT session_id, row_number() OVER (ORDER BY started_utc, host, pid, argv, "
-            "ended_utc, exit_code, stop_reason, threads, device, provenance, first) FROM main.session LEFT JOIN "
-            "(SELECT session_id, min(printf('%019d %019d', cell_id, batch)) AS first FROM main.batch GROUP "
-            "BY session_id) USING(session_id);CREATE TEMP TABLE kept_session AS SELECT * FROM main.session;DELETE FROM "
-            "main.session;"
-            "INSERT INTO main.session SELECT n.new, k.started_utc, k.ended_utc, k.exit_code, k.stop_reason, k.argv, "
-            "k.host, k.pid, k.threads, k.device, k.provenance FROM kept_session k JOIN new_session n ON n.old = "
-            "k.session_id ORDER BY n.new;UPDATE main.batch SET session_id = (SELECT new FROM new_session WHERE old = "
-            "session_id);"
-            "CREATE TEMP TABLE kept_event AS SELECT t_utc, n.new AS session_id, level, code, message FROM main.event "
-            "LEFT JOIN new_session n ON n.old = session_id;DELETE FROM main.event;INSERT INTO main.event SELECT * FROM "
-            "kept_event ORDER BY 1, 2, 3, 4, 5;"
-            "CREATE TEMP TABLE kept_failure AS SELECT * FROM main.failure;DELETE FROM main.failure;INSERT INTO "
-            "main.failure SELECT * FROM kept_failure ORDER BY 1, 2, 3, 4, 5, 6, 7");
+            "SELECT session_id, row_number() OVER (ORDER BY started_utc, host, pid, argv, ended_utc, exit_code, "
+            "stop_reason, threads, device, provenance, first) FROM main.session LEFT JOIN (SELECT session_id, "
+            "min(printf('%019d %019d', cell_id, batch)) AS first FROM main.batch GROUP BY session_id) "
+            "USING(session_id);CREATE TEMP TABLE kept_session AS SELECT * FROM main.session;DELETE FROM "
+            "main.session;INSERT INTO main.session SELECT n.new, k.started_utc, k.ended_utc, k.exit_code, "
+            "k.stop_reason, k.argv, k.host, k.pid, k.threads, k.device, k.provenance FROM kept_session k JOIN "
+            "new_session n ON n.old = k.session_id ORDER BY n.new;UPDATE main.batch SET session_id = (SELECT new FROM "
+            "new_session WHERE old = session_id);CREATE TEMP TABLE kept_event AS SELECT t_utc, n.new AS session_id, "
+            "level, code, message FROM main.event LEFT JOIN new_session n ON n.old = session_id;DELETE FROM "
+            "main.event;INSERT INTO main.event SELECT * FROM kept_event ORDER BY 1, 2, 3, 4, 5;CREATE TEMP TABLE "
+            "kept_failure AS SELECT * FROM main.failure;DELETE FROM main.failure;INSERT INTO main.failure SELECT * "
+            "FROM kept_failure ORDER BY 1, 2, 3, 4, 5, 6, 7");
     }
 
     Database database_;

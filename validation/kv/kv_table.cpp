@@ -55,11 +55,10 @@ double KvRow::degrees() const {
 KvTable kv_table(Database& store) {
     KvTable table;
     Statement inputs(store,
-                     "SELECT i.path, i.sha256, i.model, coalesce(sum((SELECT sum(b.reps - b.failed) FROM batch b WHERE "
-                     "b.cell_id = c.cell_id)), 0), sum(s.num) FROM input i"
-                     " JOIN factor f ON f.name = 'input' AND f.num = i.input_id JOIN cell c USING(cell_id) JOIN factor "
-                     "s ON s.cell_id = c.cell_id AND s.name = 'tokens_skipped' GROUP BY i.input_id ORDER "
-                     "BY i.input_id");
+                     "SELECT i.path, i.sha256, i.model, coalesce(sum((SELECT sum(b.reps - b.failed) FROM batch b "
+                     "WHERE b.cell_id = c.cell_id)), 0), sum(s.num) FROM input i JOIN factor f ON f.name = 'input' "
+                     "AND f.num = i.input_id JOIN cell c USING(cell_id) JOIN factor s ON s.cell_id = c.cell_id AND "
+                     "s.name = 'tokens_skipped' GROUP BY i.input_id ORDER BY i.input_id");
     while (inputs.step())
         table.inputs.push_back({inputs.text(0), inputs.text(1), inputs.text(2),
                                 static_cast<std::uint64_t>(inputs.integer(3)),

@@ -31,11 +31,10 @@ constexpr const char* tables_before_4 =
     "claim(id), cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method, metric_id "
     "INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL, expected REAL NOT NULL, margin REAL NOT NULL, "
     "control_expected REAL NOT NULL);CREATE TABLE verdict( verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, "
-    "claim TEXT NOT NULL REFERENCES "
-    "claim(id), cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL, "
-    "estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi REAL, alpha REAL NOT NULL, "
-    "detectable REAL, n INTEGER NOT NULL, needed INTEGER, verdict TEXT NOT NULL CHECK(verdict IN "
-    "('pass','fail','inconclusive')), control_expected REAL NOT NULL, control_verdict TEXT NOT NULL "
+    "claim TEXT NOT NULL REFERENCES claim(id), cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT "
+    "NULL, k INTEGER NOT NULL, estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi "
+    "REAL, alpha REAL NOT NULL, detectable REAL, n INTEGER NOT NULL, needed INTEGER, verdict TEXT NOT NULL "
+    "CHECK(verdict IN ('pass','fail','inconclusive')), control_expected REAL NOT NULL, control_verdict TEXT NOT NULL "
     "CHECK(control_verdict IN ('pass','fail','inconclusive')), reason TEXT NOT NULL);";
 
 /// The objects of a schema: kind, name, table and the statement that created it.

@@ -244,9 +244,9 @@ TEST_F(Report, PrintedValuesBelongToTheCellThatTheyName) {
     validation::Statement overlap(
         store,
         "SELECT mean FROM v_summary JOIN factor f USING(cell_id) JOIN factor g USING(cell_id) JOIN factor h "
-        "USING(cell_id) WHERE method = 'sample' AND metric = 'overlap.left' AND k "
-        "= 1 AND f.name = 'noise.row_cov.rho' AND f.num = 0.4 AND g.name = 'signal.strength' AND g.num = 1 AND h.name "
-        "= 'n' AND h.num = 64");
+        "USING(cell_id) WHERE method = 'sample' AND metric = 'overlap.left' AND k = 1 AND f.name = "
+        "'noise.row_cov.rho' AND f.num = 0.4 AND g.name = 'signal.strength' AND g.num = 1 AND h.name = 'n' AND h.num "
+        "= 64");
     ASSERT_TRUE(overlap.step());
     EXPECT_EQ(*spike.find("rows")->items()->front().find("mean")->real(), overlap.real(0));
     for (const char* other : {"overlap.left", "overlap.left 2", "overlap.left 1.5"}) {

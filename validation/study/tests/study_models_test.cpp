@@ -255,8 +255,8 @@ TEST(StudyModels, SkipRulesLeaveOutPointsOfTheSweep) {
 TEST(StudyModels, ATableOfASweepBecomesAShortNameOfItsCell) {
     const Experiment experiment =
         read(square + "signal = { strength = 3.0 }",
-             "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = "
-             "\"ar1\" }]\n\"noise.col_cov\" = [{ kind = \"uniform\", low = 0.1, high = 1.9 }]\n");
+             "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = \"ar1\" "
+             "}]\n\"noise.col_cov\" = [{ kind = \"uniform\", low = 0.1, high = 1.9 }]\n");
     ASSERT_EQ(experiment.cells.size(), 2U);
     EXPECT_EQ(factor_of(experiment.cells[0], "noise.row_cov").text, "identity");
     EXPECT_EQ(factor_of(experiment.cells[1], "noise.row_cov").text, "ar1:rho=0.7");
