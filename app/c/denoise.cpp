@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/c/arrays.hpp"
 #include "app/c/border.hpp"
 #include "app/c/preparation.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/inference/spectrum_notes.hpp"
 #include "estimators/inference/spike_intervals.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/transforms/seen_noise.hpp"
@@ -134,6 +138,15 @@ estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_co
     return estimators::restricted(whole, block.kept_rows(), block.kept_columns());
 }
 
+/// All singular values of a matrix, as a caller gives them.
+std::vector<double> spectrum_of(const double* singular_values, std::int64_t count) {
+    const double* const first = required_array(singular_values, "singular_values");
+    std::vector<double> values(first, first + count_of(count, 0, "count"));
+    if (!std::is_sorted(values.rbegin(), values.rend()))
+        throw input_error("singular_values are not in descending order (or NaN): sort them, largest first");
+    return values;
+}
+
 void denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
              const spiked_covariance* col_noise, bool keep_empty, const sim::Preparation& preparation,
              const spiked_matrix* signal, spiked_estimate* estimate, spiked_intervals* intervals, double* share_seen) {
@@ -197,10 +210,7 @@ void shrink(const double* singular_values, std::int64_t count, std::int64_t rows
     if (count != std::min(rows, cols))
         throw usage_error("{} singular values (a {} x {} matrix has {}): pass all of them, zeros too", count, rows,
                           cols, std::min(rows, cols));
-    const double* const first = required_array(singular_values, "singular_values");
-    const std::vector<double> values(first, first + count);
-    if (!std::is_sorted(values.rbegin(), values.rend()))
-        throw input_error("singular_values are not in descending order (or NaN): sort them, largest first");
+    const std::vector<double> values = spectrum_of(singular_values, count);
     check_estimate(estimate, shape.rows, shape.columns);
     const IntervalRequest request = checked_intervals(intervals, shape.rows, shape.columns);
     chosen.check_room(shape.rows, shape.columns);
@@ -209,6 +219,25 @@ void shrink(const double* singular_values, std::int64_t count, std::int64_t rows
     if (estimate == nullptr) return;
     fill_estimate(*estimate, values, found);
     estimate->stripped_rows = estimate->stripped_cols = 0;
+}
+
+std::vector<std::string> denoise_notes(const spiked_matrix* data, const double* singular_values, std::int64_t count,
+                                       double share_seen) {
+    const std::vector<double> values = spectrum_of(singular_values, count);
+    if (!(share_seen > 0.0 && share_seen <= 1.0))
+        throw usage_error("share_seen is {} (it is above 0 and at most 1): pass 1 where all entries are known",
+                          share_seen);
+    std::vector<std::string> notes;
+    const auto add = [&](std::vector<std::string> more) {
+        std::move(more.begin(), more.end(), std::back_inserter(notes));
+    };
+    if (data != nullptr) {
+        const arma::mat matrix = read_matrix(data, "data");
+        add(sim::data_notes(matrix, {.largest_value = values.empty() ? 0.0 : values.front()}));
+        if (auto note = sim::note_on_symmetry(matrix)) add({std::move(*note)});
+    }
+    add(estimators::spectrum_notes(values, share_seen));
+    return notes;
 }
 
 }  // namespace
@@ -241,6 +270,12 @@ int spiked_denoise_missing(const spiked_matrix* data, const char* missing, const
         c::denoise(data, method, loss, row_noise, col_noise, keep_empty != 0,
                    c::preparation_of(center, standardize, missing), signal, estimate, intervals, share_seen);
     });
+}
+
+int spiked_denoise_notes(const spiked_matrix* data, const double* singular_values, int64_t count, double share_seen,
+                         char* notes, int64_t notes_capacity) {
+    return c::computed(
+        [&] { c::write_notes(notes, notes_capacity, c::denoise_notes(data, singular_values, count, share_seen)); });
 }
 
 int spiked_shrink(const double* singular_values, int64_t count, int64_t rows, int64_t cols, const char* method,

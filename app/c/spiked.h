@@ -39,7 +39,7 @@ extern "C" {
 
 /* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
  * this one where a program runs with the library that it was built for, or a later one. */
-#define SPIKED_ABI_VERSION 4
+#define SPIKED_ABI_VERSION 5
 
 /* The exit codes of the command, and SPIKED_TOO_SMALL. */
 enum spiked_status {
@@ -240,6 +240,15 @@ SPIKED_API int spiked_denoise_missing(const spiked_matrix* data, const char* mis
                                       const char* standardize, const spiked_matrix* signal, spiked_estimate* estimate,
                                       spiked_intervals* intervals, double* share_seen);
 
+/* What `spiked spectrum` notes of a matrix and its spectrum beside the estimates: a first row or column that counts, a
+ * covariance matrix in place of data, means that make up the largest singular value, a symmetric matrix; a gap in the
+ * bulk; few entries seen.
+ * data: the matrix that was denoised; NULL where it was prepared or has missing entries, then only the spectrum is
+ * noted. singular_values: all `count` of them, as spiked_estimate has them. share_seen: as above; 1 where all are
+ * known. notes: one a line, or ""; cut off to fit. Cost: a pass over the data. */
+SPIKED_API int spiked_denoise_notes(const spiked_matrix* data, const double* singular_values, int64_t count,
+                                    double share_seen, char* notes, int64_t notes_capacity);
+
 /* ---------------------------------------------------------------------------------------------- principal components
  */
 
@@ -356,15 +365,14 @@ typedef struct spiked_codec spiked_codec;
 
 /* method: a quantizer or SPECTRAL+QUANTIZER, as in `spiked quantize`: "tq-mse", "eoptshrink+tq-mse", "svd:1+kivi".
  * (`unrope+` is rejected: the positions of keys are the caller's.) Or "causal-klt" or "causal-klt-joint": its rows are
- * the tokens of a whole sequence in their order, keys without their rotary embedding, and bits the stored bits an entry.
- * dim: entries of a row. bits: index bits of an entry.
- * options: optional; "key=value" separated by blanks or commas, the options of `spiked quantize` without their dashes:
- *   rotation codebook norm group factor-bits factor-codebook open-loop axis residual, where they have an effect on the
- *   method (SPIKED_USAGE otherwise); seed (hexadecimal, default 0x5eed); index (which rotation of the seed, default 0:
- *   one per layer, head and side). A method that begins with mean+ needs axis=key or axis=value: only keys have their
- *   means stored. A causal method takes keys and values instead, the numbers of heads whose columns stand beside each
- *   other, keys first; each is then scaled to equal spread. Default: one head, not scaled.
- * Sets *codec, or to NULL on failure. */
+ * the tokens of a whole sequence in their order, keys without their rotary embedding, and bits the stored bits an
+ * entry. dim: entries of a row. bits: index bits of an entry. options: optional; "key=value" separated by blanks or
+ * commas, the options of `spiked quantize` without their dashes: rotation codebook norm group factor-bits
+ * factor-codebook open-loop axis residual, where they have an effect on the method (SPIKED_USAGE otherwise); seed
+ * (hexadecimal, default 0x5eed); index (which rotation of the seed, default 0: one per layer, head and side). A method
+ * that begins with mean+ needs axis=key or axis=value: only keys have their means stored. A causal method takes keys
+ * and values instead, the numbers of heads whose columns stand beside each other, keys first; each is then scaled to
+ * equal spread. Default: one head, not scaled. Sets *codec, or to NULL on failure. */
 SPIKED_API int spiked_codec_create(const char* method, int64_t dim, double bits, const char* options,
                                    spiked_codec** codec);
 /* NULL is allowed. */
@@ -379,7 +387,7 @@ SPIKED_API const char* spiked_ledger_item(int64_t item);
 typedef struct spiked_code {
     double ledger[SPIKED_LEDGER_ITEMS]; /* bits per entry */
     double bits_per_entry;              /* their sum, times the entries 8 times the bytes but for a last unfilled one */
-    double paper_bits;                  /* by the paper's formula, without norms and singular values; NaN: it has none */
+    double paper_bits;  /* by the paper's formula, without norms and singular values; NaN: it has none */
     double relative_l2; /* ||X - X^||_F / ||X||_F; NaN from spiked_codec_encode, which decodes nothing */
     int64_t bytes;
     int64_t rank; /* of the low-rank part */

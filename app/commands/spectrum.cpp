@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <span>
 
 #include "app/cli/command.hpp"
@@ -13,7 +14,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "estimators/compressors/compressor.hpp"
-#include "estimators/pca/seen_components.hpp"
+#include "estimators/inference/spectrum_notes.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
 #include "estimators/svd/leading/leading_part.hpp"
@@ -343,13 +344,9 @@ int run_spectrum(const Arguments& arguments) {
     if (arguments.has("--plot"))
         picture = plot(arguments, estimates, data.singular_values, std::max(data.shape.rows, data.shape.columns));
 
-    if (!data.leading)
-        if (const auto note = note_on_gap(data.singular_values)) data.notes.push_back(*note);
-    if (data.entries.share < estimators::share_trusted)
-        data.notes.push_back(fmt::format(
-            "with only {:.3g} % of the entries seen, intervals are too short, and tw-test and gd-shrink count "
-            "components of noise, eoptshrink and tw-test:null=signflip fewer",
-            100.0 * data.entries.share));
+    const std::span<const double> whole_spectrum = data.leading ? std::span<const double>() : data.singular_values;
+    for (auto& note : estimators::spectrum_notes(whole_spectrum, data.entries.share))
+        data.notes.push_back(std::move(note));
     for (const auto& note : data.notes) print_note(arguments, note);
     if (arguments.json()) {
         print_json(spectrum_json(data, estimates, loss));

@@ -8,7 +8,6 @@
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/inference/spike_intervals.hpp"
-#include "estimators/ranks/bulk_gap.hpp"
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::app {
@@ -102,19 +101,6 @@ estimators::Precision chosen_precision(const Arguments& arguments) {
 double rounding_of(estimators::Precision precision, estimators::Shape shape) {
     if (precision == estimators::Precision::float64) return reports::rounding_level;
     return 1e-6 + 4e-9 * static_cast<double>(std::max(shape.rows, shape.columns));
-}
-
-std::optional<std::string> note_on_gap(const std::vector<double>& singular_values) {
-    const auto gap = estimators::bulk_gap(singular_values);
-    if (!gap) return std::nullopt;
-    return fmt::format(
-        "a gap in the bulk: singular values {} and {} are {:.4g} and {:.4g}, {:.3g} times the spacing beside them "
-        "(noise with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several "
-        "components, or the signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, "
-        "gd-shrink and tw-test assume one bulk: they look for signals above its top edge, and may be wrong about "
-        "those in the gap or below it, which they take for noise",
-        gap->above, gap->above + 1, gap->upper, gap->lower, gap->spacings, 100.0 * estimators::bulk_gap_level,
-        gap->above);
 }
 
 void reject_rank_without_end(const estimators::SpectralMethod& method, std::size_t rank,

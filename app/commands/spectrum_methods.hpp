@@ -1,5 +1,4 @@
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,6 @@ namespace spiked::app {
 /// What the singular values of such a decomposition may be off by, as a fraction of the largest: the bound of
 /// BatchDecomposition for float, reports::rounding_level for double.
 [[nodiscard]] double rounding_of(estimators::Precision precision, estimators::Shape shape);
-
-/// A note on a gap in the bulk of the spectrum; nothing where there is none.
-[[nodiscard]] std::optional<std::string> note_on_gap(const std::vector<double>& singular_values);
 
 /// With --values: throws a usage_error where as many components were found as there are values, so that there may be
 /// more.

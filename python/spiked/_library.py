@@ -218,6 +218,7 @@ _FUNCTIONS = {
         c_int,
         [c_char_p, c_char_p, c_char_p, c_char_p, *_DENOISE, POINTER(c_double)],
     ),
+    "spiked_denoise_notes": (c_int, [c_char_p, c_void_p, c_int64, c_double, c_char_p, c_int64]),
     "spiked_leading_values": (c_int, [c_char_p, c_int, POINTER(Leading)]),
     "spiked_shrink_intervals": (
         c_int,

@@ -33,13 +33,17 @@ class _Buffers:
         self.numbers: Any = np.empty(_HEAD + 5 * capacity + 64)
         self.capacity = capacity
         self.address = _library.address_of(self.numbers)
-        first, length = self.address + 8 * _HEAD, 8 * capacity
+        self.singular_values = first = self.address + 8 * _HEAD
+        length = 8 * capacity
         pointers = range(first, first + 5 * length + 1, length)
         _library.ESTIMATE_GIVEN.pack_into(self.numbers, 0, capacity, *pointers, 512)
 
+    def found(self) -> Tuple[Any, ...]:
+        """What a call filled: the number of singular values, then the other numbers of the struct."""
+        return _library.ESTIMATE_FOUND.unpack_from(self.numbers, _library.ESTIMATE_GIVEN.size)
+
     def fields(self, method: str, loss: str) -> Dict[str, Any]:
-        given = _library.ESTIMATE_GIVEN.size
-        found = _library.ESTIMATE_FOUND.unpack_from(self.numbers, given)
+        found = self.found()
         values, rank, self.stripped_rows, self.stripped_cols, edge, error, relative = found
         numbers, length = self.numbers, self.capacity
         return {
@@ -185,10 +189,11 @@ def denoise(
     >>> bool(low < 3.0 < high)
     True
     """
-    notes: Tuple[str, ...] = ()
+    of_preparation: Tuple[str, ...] = ()
     data = X
-    if center is not None or standardize is not None or missing is not None:
-        result, notes = prepared(X, center, standardize, missing, weighted=False)
+    prepares = center is not None or standardize is not None or missing is not None
+    if prepares:
+        result, of_preparation = prepared(X, center, standardize, missing, weighted=False)
         data = _arrays.like(result, X)
     array = _arrays.matrix(X, missing=missing is not None)
     rows, cols = array.shape
@@ -206,6 +211,7 @@ def denoise(
     scaling = None if standardize is None else words(standardize, "standardize")
     kind = None if missing is None else words(missing, "missing")
     share = None if missing is None else ctypes.c_double()
+    notes = ctypes.create_string_buffer(4096)
     workers = _arrays.whole(threads, "threads")
 
     def call() -> None:
@@ -214,6 +220,16 @@ def denoise(
         check(
             library().spiked_denoise_missing(
                 described, kind, name, loss_name, row, col, empty, centring, scaling, output, buffers.address, to, share
+            )
+        )
+        check(
+            library().spiked_denoise_notes(
+                None if prepares else described,
+                buffers.singular_values,
+                buffers.found()[0],
+                1.0 if share is None else share.value,
+                notes,
+                len(notes),
             )
         )
 
@@ -228,7 +244,7 @@ def denoise(
         signal=_arrays.like(signal, X),
         stripped_rows=buffers.stripped_rows,
         stripped_cols=buffers.stripped_cols,
-        notes=notes,
+        notes=(*of_preparation, *_library.text_of(notes.value).splitlines()),
         share_seen=1.0 if share is None else share.value,
         _data=data,
     )

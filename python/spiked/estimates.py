@@ -205,8 +205,10 @@ class Denoised(Estimate):
     stripped_rows, stripped_cols : int
         Number of rows and columns of zeros that were left out of the spectrum.
     notes : tuple of str
-        On the preparation: rows and columns that centring made zero, zero ones that it took for data, and missing
-        entries.
+        What the command notes beside an estimate. On the data: a first row or column that counts, a covariance matrix,
+        means that make up the largest singular value, a symmetric matrix. On the preparation: rows and columns that
+        centring made zero, zero ones that it took for data, missing entries. On the spectrum: a gap in its bulk, few
+        entries seen.
     share_seen : float
         The fraction of entries that are seen.
 
@@ -228,6 +230,9 @@ class Denoised(Estimate):
     notes: Tuple[str, ...] = ()
     share_seen: float = 1.0
     _data: Any = field(default=None, repr=False)
+
+    def _lines(self) -> List[str]:
+        return [*super()._lines(), *(f"  {note}" for note in self.notes)]
 
     @property
     def residual(self) -> Any:

@@ -163,6 +163,33 @@ class EqualsTheCommand(unittest.TestCase):
             self.assertEqual((found.intervals.method, found.intervals.confidence), (how, confidence))
             self.assertIn("intervals", repr(found.intervals).lower())
 
+    def test_notes_are_those_of_the_command(self):
+        random = np.random.default_rng(7)
+        plain = random.standard_normal((60, 300))
+        two_bulks = plain * np.repeat([1.0, 5.0], 30)[:, None]
+        symmetric = plain[:, :60] + plain[:, :60].T - 20 * np.eye(60)
+        few = np.where(random.random(plain.shape) < 0.6, plain, np.nan)
+        for X, part, words, options in (
+            (plain, None, (), {}),
+            (two_bulks, "a gap in the bulk", (), {}),
+            (two_bulks, "a gap in the bulk", ("--center", "columns"), {"center": "columns"}),
+            (plain @ plain.T, "covariance", (), {}),
+            (symmetric, "symmetric", (), {}),
+            (plain + 1.0, "mean", (), {}),
+            (np.column_stack([np.arange(60), plain]), "counts", (), {}),
+            (few, "with only", ("--missing", "uniform"), {"missing": "uniform"}),
+            (np.zeros((4, 5)), None, (), {}),
+        ):
+            np.save(self.folder / "data.npy", X)
+            expected = command("spectrum", self.folder / "data.npy", *words)["notes"]
+            found = spiked.denoise(X, **options)
+            self.assertEqual([note for note in expected if "--keep-empty" not in note], list(found.notes))
+            if part is None:
+                self.assertEqual(found.notes, ())
+            else:
+                self.assertTrue(any(part in note for note in found.notes), (part, found.notes))
+                self.assertIn(found.notes[0], repr(found))
+
     def test_components_are_those_of_the_command(self):
         X = np.random.default_rng(3).standard_normal((80, 30)) * np.linspace(0.5, 3, 30) ** 0.1
         X[:, 4] = 7.0

@@ -300,6 +300,10 @@ static void miss_anything(void) {
     if (below(2)) leading.bounds = ends;
     if (below(2)) leading.left = &to, leading.right = &seen;
     checked(spiked_leading_values(&from, (int)below(2), &leading), "leading values");
+    checked(spiked_denoise_notes(below(2) ? NULL : &from, space, below(9) ? (int64_t)below(SIDE) : no_size(),
+                                 below(3) ? 1.0 : any_number(), below(2) ? notes : NULL,
+                                 below(9) ? (int64_t)below(sizeof notes + 1) : INT64_MIN),
+            "notes on a spectrum");
     checked(spiked_shrink_intervals(space, (int64_t)below(SIDE), below(9) ? (int64_t)below(SIDE) : no_size(),
                                     below(9) ? (int64_t)below(SIDE) : no_size(), below(2) ? ANY(words) : name, NULL,
                                     below(2) ? NULL : &estimate, below(2) ? NULL : &intervals),

@@ -133,6 +133,25 @@ static void missing_entries(void) {
     CHECK_STATUS(spiked_pca_missing(&from, "columns", NULL, NULL, NULL), SPIKED_USAGE);
 }
 
+/* Twelve values from 48 to 37, and twelve from 26 to 15: a gap of 11 times the spacing beside it. */
+static void notes_on_spectra(void) {
+    double values[24], data[3][3] = {{2, 1, 0}, {1, 2, 1}, {0, 1, 2}};
+    char notes[1024];
+    spiked_matrix from = in_rows(data[0], 3, 3);
+    for (int i = 0; i < 24; ++i) values[i] = (i < 12 ? 48.0 : 38.0) - i;
+    CHECK_OK(spiked_denoise_notes(NULL, values, 24, 1.0, notes, sizeof notes));
+    CHECK(strstr(notes, "singular values 12 and 13 are 37 and 26") != NULL && strchr(notes, '\n') == NULL);
+    for (int i = 12; i < 24; ++i) values[i] = 48.0 - i;
+    CHECK_OK(spiked_denoise_notes(NULL, values, 24, 1.0, notes, sizeof notes));
+    CHECK(*notes == '\0');
+    CHECK_OK(spiked_denoise_notes(&from, values, 0, 0.5, notes, sizeof notes));
+    CHECK(strstr(notes, "covariance") != NULL && strstr(notes, "\nwith only 50 %") != NULL);
+    CHECK_OK(spiked_denoise_notes(&from, values, 3, 1.0, NULL, 0));
+    CHECK_STATUS(spiked_denoise_notes(&from, NULL, 3, 1.0, NULL, 0), SPIKED_USAGE);
+    CHECK_STATUS(spiked_denoise_notes(&from, values, -1, 1.0, NULL, 0), SPIKED_USAGE);
+    CHECK_STATUS(spiked_denoise_notes(&from, values, 3, 0.0, NULL, 0), SPIKED_USAGE);
+}
+
 /* 8 samples of 2 features that are sqrt(2) times orthogonal columns of signs, one of them times 4: the covariance is
  * diag(32, 2). With a noise level of 2 and gamma = 1/4 the population eigenvalue l = 2 s of the sample eigenvalue
  * 16 * 2 solves s (1 + gamma / (s - 1)) = 16, and the squared cosine is (1 - gamma/(s-1)^2) / (1 + gamma/(s-1)). */
@@ -217,6 +236,7 @@ void hand_values(const char* command) {
     leading();
     preparation();
     missing_entries();
+    notes_on_spectra();
     components();
     turboquant();
 }

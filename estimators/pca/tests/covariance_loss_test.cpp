@@ -83,7 +83,9 @@ TEST(CovarianceLossReference, IsMinimisedByTheClosedForm) {
     for (const auto& row : covariance_losses()) {
         ASSERT_TRUE(losses_of_matrices().contains(row.entry.name)) << row.entry.name << " has no definition here";
         const MatrixLoss& loss = losses_of_matrices().at(row.entry.name);
-        for (const auto& [spike, cosine] : spikes_and_cosines) {
+        for (const auto& pair : spikes_and_cosines) {
+            const double spike = pair[0];
+            const double cosine = pair[1];
             const auto at = [&](double value) { return loss_at(loss, spike, cosine, value); };
             const double best = best_value(at);
             const double found = row.shrunk(spike, cosine);
