@@ -62,6 +62,12 @@ arma::mat draw_qr(const Request& request) {
         request.text, most_draws, request.rank, request.size());
 }
 
+arma::mat draw_scores(const Request& request) {
+    arma::mat vectors(request.size(), request.rank);
+    fill_entries(request.entries, request.stream, {vectors.memptr(), vectors.n_elem});
+    return vectors / std::sqrt(static_cast<double>(request.size()));
+}
+
 arma::mat draw_localised(const Request& request) {
     const std::size_t width = request.number;
     arma::mat vectors(request.size(), request.rank, arma::fill::zeros);
@@ -122,6 +128,7 @@ struct VectorLaw::Kind {
     std::size_t (*needs)(std::size_t rank, std::size_t number);  ///< coordinates
     arma::mat (*draw)(const Request& request);
     bool spread_evenly = false;
+    bool orthonormal = true;
 
     [[nodiscard]] bool takes(ValueSpec::Kind value) const {
         return !entry.options.empty() && entry.options.front().value.kind == value;
@@ -183,7 +190,17 @@ const Registry<VectorLaw::Kind>& vector_law_kinds() {
                              "Su et al. 2021 (rotary embedding)"},
                             Sides::row,
                             rank_alone,
-                            draw_smooth}});
+                            draw_smooth},
+                           {{"scores",
+                             "left vectors have independent entries of that law, of variance 1/n, as the scores of "
+                             "samples of a spiked covariance; not orthonormal",
+                             {{"", any_text("ENTRY"), "an entry law, e.g. scores:gaussian"}},
+                             "Johnstone 2001"},
+                            Sides::row,
+                            rank_alone,
+                            draw_scores,
+                            true,
+                            false}});
     return table;
 }
 
@@ -273,6 +290,7 @@ VectorLaw VectorLaw::parse(std::string_view text, MatrixSide side) {
 }
 
 bool VectorLaw::spread_evenly() const { return kind_->spread_evenly; }
+bool VectorLaw::orthonormal() const { return kind_->orthonormal; }
 
 void VectorLaw::require_room(std::size_t size, std::size_t rank) const {
     if (kind_->needs(rank, number_) > size)

@@ -22,7 +22,7 @@ enum class StrengthUnit { absolute, threshold, sqrt_n };
 [[nodiscard]] SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength detection_threshold,
                                                std::size_t rows);
 
-/// How the r singular vectors of one side of the signal are drawn. They are always orthonormal. The laws are
+/// How the r singular vectors of one side of the signal are drawn. But for `scores` they are orthonormal. The laws are
 ///   haar           uniform under rotation;
 ///   qr:ENTRY       Q of the QR decomposition (diagonal of R positive) of a matrix with entries of that law (paper,
 ///                  assumption (v)); a matrix that is not of full rank is drawn again;
@@ -33,7 +33,11 @@ enum class StrengthUnit { absolute, threshold, sqrt_n };
 ///   smooth         left vectors only: a slow wave over the tokens times a rotary one,
 ///                  cos(pi (i - 1 + a) (t - 1/2) / n + p) cos(10000^(-b) t + q) with a, b uniform on (0, 1) and p, q
 ///                  uniform phases, t = 1..n, then QR. The frequency of the slow wave grows with i, so few vectors are
-///                  smooth and n of them span everything.
+///                  smooth and n of them span everything;
+///   scores:ENTRY   left vectors only: independent entries of that law and variance 1/n, neither orthogonal nor of
+///                  length 1: the scores of samples of a spiked covariance (Johnstone 2001). With white noise of
+///                  variance 1/d the rows times sqrt(d) are samples of the covariance I + sum_i (d s_i^2 / n) v_i v_i^T
+///                  for strengths s_i, and Gaussian scores those of Gaussian samples.
 /// The first r vectors do not depend on the rank (up to rounding, and to redraws of qr).
 class VectorLaw {
 public:
@@ -45,14 +49,16 @@ public:
     [[nodiscard]] const std::string& text() const { return text_; }  ///< as written
     /// Whether the squares of the entries are spread evenly over the coordinates of a large matrix.
     [[nodiscard]] bool spread_evenly() const;
+    /// Whether vectors are orthonormal, as all but `scores` are.
+    [[nodiscard]] bool orthonormal() const;
 
     /// Throws usage_error when `rank` such vectors do not fit into `size` coordinates: rank > size, rank J > size,
     /// rank K > size, INDEX + rank - 1 > size.
     void require_room(std::size_t size, std::size_t rank) const;
 
-    /// size x rank orthonormal columns, a pure function of the stream; `covariance` belongs to the same side and gives
-    /// size. Throws like require_room, and input_error when 64 draws of qr:ENTRY had no full rank. Cost: one QR, or
-    /// less.
+    /// size x rank columns, orthonormal but for `scores`, a pure function of the stream; `covariance` belongs to the
+    /// same side and gives size. Throws like require_room, and input_error when 64 draws of qr:ENTRY had no full rank.
+    /// Cost: one QR, or less.
     [[nodiscard]] arma::mat draw(const stream::Stream& stream, const Covariance& covariance, std::size_t rank) const;
 
     struct Kind;
@@ -63,7 +69,7 @@ private:
 
     const Kind* kind_;
     std::size_t number_ = 0;  ///< J, K, INDEX
-    EntryLaw entries_;        ///< only for qr
+    EntryLaw entries_;        ///< only for qr and scores
     std::string text_;
 };
 

@@ -134,6 +134,7 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     for (std::size_t i = 0; i < rank; ++i) strengths(i) = model.strengths[i].value;
     result.signal = (result.left.each_row() % strengths) * result.right.t();
     result.observed = result.signal + result.noise;
+    if (!model.left_vectors.orthonormal()) result.left = arma::normalise(result.left);
     if (model.seen < 1.0) lose_entries(result, model.seen, Stream(seed, cell, Role::missing, replicate));
     return result;
 }

@@ -164,6 +164,7 @@ std::string without_kernels(const SpikedPoint& point, const theory::SeparableLaw
     if (point.seen < 1.0) return "matrices with missing entries";
     if (!point.variances.empty()) return "noise with a variance profile";
     if (point.student_rows > 0.0) return "rows of random scale";
+    if (!point.left_vectors.orthonormal()) return "random scores in place of left vectors";
     return "";
 }
 

@@ -2,6 +2,7 @@
 
 #include <armadillo>
 #include <cmath>
+#include <limits>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,7 +17,7 @@ template <class Number>
 std::vector<double> eigenvalues_of(const arma::mat& x, std::int64_t row_stride, std::int64_t col_stride,
                                    const char* center) {
     const std::size_t last = (x.n_rows - 1) * row_stride + (x.n_cols - 1) * col_stride;
-    std::vector<Number> entries(last + 1, std::nan(""));
+    std::vector<Number> entries(last + 1, std::numeric_limits<Number>::quiet_NaN());
     for (std::size_t i = 0; i < x.n_rows; ++i)
         for (std::size_t j = 0; j < x.n_cols; ++j)
             entries[i * row_stride + j * col_stride] = static_cast<Number>(x(i, j));

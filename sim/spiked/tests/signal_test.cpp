@@ -222,6 +222,20 @@ TEST(VectorLawReference, TheFirstSmoothVectorFollowsItsFormula) {
     EXPECT_LT(arma::abs(draw("smooth", 40, 3, 2).col(0) - wave / arma::norm(wave)).max(), 1e-13);
 }
 
+TEST(VectorLaw, ScoresAreIndependentEntries) {
+    std::vector<double> entries(150);
+    fill_entries(EntryLaw::parse("rademacher"), left_stream(3), entries);
+    EXPECT_EQ(arma::abs(draw("scores:rademacher", 50, 3, 3) - arma::mat(entries.data(), 50, 3) / std::sqrt(50.0)).max(),
+              0.0);
+    EXPECT_FALSE(VectorLaw::parse("scores:gaussian", MatrixSide::row).orthonormal());
+    EXPECT_TRUE(VectorLaw::parse("qr:gaussian", MatrixSide::row).orthonormal());
+    EXPECT_EQ(parse_signal_vectors("scores:gaussian").right.text(), "haar");
+    const auto of_columns = [] { (void)VectorLaw::parse("scores:gaussian", MatrixSide::column); };
+    expect_error(ErrorKind::usage, of_columns, {"are left vectors, not right vectors"});
+    const auto without_law = [] { (void)VectorLaw::parse("scores", MatrixSide::row); };
+    expect_error(ErrorKind::usage, without_law, {"the entry law is missing", "write scores:ENTRY"});
+}
+
 TEST(SignalVectors, OneTextServesBothSidesOrLeavesTheOtherHaar) {
     const auto both = [](const char* text) {
         const SignalVectors vectors = parse_signal_vectors(text);

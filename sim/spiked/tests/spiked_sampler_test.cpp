@@ -1,5 +1,6 @@
 #include "sim/spiked/spiked_sampler.hpp"
 
+#include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
 
@@ -12,6 +13,7 @@ namespace spiked::sim {
 namespace {
 
 using stream::kolmogorov_distance;
+using stream::kolmogorov_limit;
 using stream::kolmogorov_limit_of_two;
 using stream::two_sided_z;
 
@@ -215,6 +217,45 @@ TEST(SpikedSampler, EveryMemberOfTheModelIsUsed) {
     // Entries and vectors are drawn from different streams.
     model.entries = EntryLaw();
     EXPECT_EQ(arma::abs(sample(model, stream::test_seed, "cell", 0).noise - plain.noise).max(), 0.0);
+}
+
+TEST(SpikedSampler, SignalOfScoresHasTrueVectorsOfLengthOne) {
+    SpikedModel model{Covariance::identity(20), Covariance::identity(12), {{3.0}, {2.0}}};
+    model.left_vectors = VectorLaw::parse("scores:gaussian", MatrixSide::row);
+    const SpikedSample found = sample(model, stream::test_seed, "cell", 0);
+    const arma::mat scores =
+        model.left_vectors.draw(Stream(stream::test_seed, "cell", Role::left_vectors, 0), model.row, 2);
+    EXPECT_LT(arma::abs(found.signal - scores * arma::diagmat(arma::vec{3.0, 2.0}) * found.right.t()).max(), 1e-14);
+    for (const arma::uword i : {0U, 1U})
+        EXPECT_LT(arma::abs(found.left.col(i) - scores.col(i) / arma::norm(scores.col(i))).max(), 1e-14);
+    EXPECT_GT(std::abs(arma::norm(scores.col(0)) - 1.0), 1e-3);
+}
+
+/// The squared lengths of blocks of one strength of 3 projected on the true right vector, over their mean n l / d.
+std::vector<double> projected_squares(const std::string& vectors, std::size_t count) {
+    constexpr std::size_t samples = 20;
+    constexpr std::size_t features = 6;
+    SpikedModel model{Covariance::identity(samples), Covariance::identity(features), {{3.0}}};
+    model.left_vectors = VectorLaw::parse(vectors, MatrixSide::row);
+    const double population = 1.0 + 9.0 * features / samples;
+    std::vector<double> squares;
+    for (std::uint64_t r = 0; r < count; ++r) {
+        const SpikedSample found = sample(model, stream::test_seed, "scores", r);
+        squares.push_back(arma::accu(arma::square(found.observed * found.right.col(0))) * features / population);
+    }
+    return squares;
+}
+
+// Rows are normal of variance l along the true vector, so that n of them have the chi-square law with n degrees of
+// freedom. A signal of length 1 has the same mean square and varies less.
+TEST(SpikedSamplerLaw, RowsWithGaussianScoresAreSamplesOfASpikedCovariance) {
+    constexpr std::size_t count = 1500;
+    const boost::math::chi_squared law(20);
+    const auto cdf = [&](double x) { return boost::math::cdf(law, x); };
+    const double limit = kolmogorov_limit(count, 1.0);
+    EXPECT_LT(kolmogorov_distance(projected_squares("scores:gaussian", count), cdf), limit)
+        << "detectable is a distance of " << 2.0 * limit;
+    EXPECT_GT(kolmogorov_distance(projected_squares("haar", count), cdf), limit);  // negative control
 }
 
 TEST(SpikedSampler, DrawsAnyRankUpToTheShortSide) {

@@ -142,6 +142,18 @@ TEST(StudyModels, AVarianceProfileWithoutALawIsRejected) {
     expect_rejected(square + "noise = { variances = 3 }", "must be a text in quotes");
 }
 
+TEST(StudyModels, ScoresInPlaceOfLeftVectorsHaveTheSameLimits) {
+    const auto with = [](const std::string& vectors) {
+        return square + "signal = { strength = 3.0" + vectors + " }";
+    };
+    const Experiment fixed = read(with(""));
+    const Experiment random = read(with(", left_vectors = \"scores:gaussian\""));
+    ASSERT_FALSE(fixed.cells[0].limits.empty());
+    EXPECT_EQ(random.cells[0].limits.size(), fixed.cells[0].limits.size());
+    EXPECT_NE(random.cells[0].hash(), fixed.cells[0].hash());
+    expect_rejected(with(", right_vectors = \"scores:gaussian\""), "are left vectors");
+}
+
 TEST(StudyModels, RowsOfRandomScaleHaveNoLimits) {
     const auto with = [](const std::string& noise, const std::string& rest = "") {
         return square + "noise = { " + noise + " }\nsignal = { strength = 3.0 }" + rest;
