@@ -226,7 +226,7 @@ class Interruption(unittest.TestCase):
         self.check("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]); " + self.ROUNDTRIP, 5.0)
 
     def test_ctrl_c_returns_from_an_encoder_that_searches(self):
-        self.check("spiked.Codec('tcq', 64, 4).encode(np.random.default_rng(0).standard_normal((6000, 64)))", 2.0)
+        self.check("spiked.Codec('tcq', 64, 4).encode(np.random.default_rng(0).standard_normal((20000, 64)))", 2.0)
 
     def test_ctrl_c_stops_ranks_by_copies_of_a_block_between_them(self):
         for method in ("svd:pa:level=0.00002", "tw-test:level=0.00002:null=signflip"):

@@ -155,9 +155,6 @@ TEST(BenchCommand, CacheTimesCausalCodesBesideRowQuantizers) {
             EXPECT_NEAR(number(*json.find("tokens_per_second"), what.c_str()), 128e6 / p10[what],
                         1e-6 * 128e6 / p10[what]);
         }
-    // One head of four is read, or all of them.
-    EXPECT_LT(p10["causal-klt:read"], 0.6 * p10["causal-klt:decode"]);
-    EXPECT_GT(p10["causal-klt-joint:read"], 0.6 * p10["causal-klt-joint:decode"]);
     const auto& states = *json.find("states")->items();
     ASSERT_EQ(states.size(), 2U);
     for (const Json& state : states) EXPECT_NEAR(number(state, "bits_per_entry"), 2.0, 0.4);

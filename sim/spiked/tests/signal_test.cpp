@@ -251,7 +251,7 @@ TEST(SignalVectors, OneTextServesBothSidesOrLeavesTheOtherHaar) {
     EXPECT_EQ(VectorLaw().text(), "haar");
     std::string names;
     for (const auto& line : vector_laws()) names += written_form(line) + " ";
-    EXPECT_EQ(names, "haar qr:ENTRY localised:J sparse:K eigen:row:INDEX eigen:col:INDEX smooth ");
+    EXPECT_EQ(names, "haar qr:ENTRY localised:J sparse:K eigen:row:INDEX eigen:col:INDEX smooth scores:ENTRY ");
 }
 
 TEST(SignalVectorsBadInput, IllegalTexts) {
