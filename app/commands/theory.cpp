@@ -95,10 +95,11 @@ theory::SeenSide read_side(const std::string& spec) {
 /// The error against the fraction of entries seen: tenths, and the one that was asked for.
 std::vector<theory::LossAtShare> losses_by_share(const theory::SeenSide& row, const theory::SeenSide& column,
                                                  AspectRatio aspect, const std::vector<SignalStrength>& strengths,
-                                                 double share) {
+                                                 double share, double signal_square) {
     std::set<double, std::greater<>> shares = {share};
     for (int tenths = 1; tenths <= 10; ++tenths) shares.insert(tenths / 10.0);
-    return theory::loss_against_share(row, column, aspect, strengths, std::vector(shares.begin(), shares.end()));
+    return theory::loss_against_share(row, column, aspect, strengths, std::vector(shares.begin(), shares.end()),
+                                      signal_square);
 }
 
 std::string losses_text(const std::vector<theory::LossAtShare>& losses, double share) {
@@ -108,7 +109,7 @@ std::string losses_text(const std::vector<theory::LossAtShare>& losses, double s
                    fmt::format("{:.4f}", loss.relative_error)});
     return fmt::format(
         "\nmissing entries: a fraction of {:g} is seen, and these are divided by it; the numbers above are of that "
-        "matrix\n{}",
+        "matrix. Errors are of first order: below .7 seen they are larger\n{}",
         share, table.text());
 }
 
@@ -245,7 +246,8 @@ int run_theory(const Arguments& arguments) {
     if (arguments.has("--plot"))
         reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));
     std::vector<theory::LossAtShare> losses;
-    if (share < 1.0 && !strengths.empty()) losses = losses_by_share(row, column, aspect, strengths, share);
+    if (share < 1.0 && !strengths.empty())
+        losses = losses_by_share(row, column, aspect, strengths, share, signal_square);
     const auto close = size ? close_strengths(law, strengths, *size) : std::vector<CloseStrengths>{};
     if (arguments.json()) {
         Json document = theory_json(answers);

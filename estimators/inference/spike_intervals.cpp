@@ -237,13 +237,16 @@ std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& foun
 
 std::optional<double> next_component_p_value(const Shrinkage& found, std::span<const double> singular_values,
                                              Shape shape) {
-    if (!found.noise_level || !(*found.noise_level > 0.0) || found.rank >= singular_values.size()) return std::nullopt;
+    if (!found.noise_level || !(*found.noise_level > 0.0) || !found.tracy_widom_null ||
+        found.rank >= singular_values.size())
+        return std::nullopt;
     const double rows = static_cast<double>(shape.rows - found.rank);
     const double columns = static_cast<double>(shape.columns - found.rank);
     const double beta = rows / columns;
     const double relative = singular_values[found.rank] / (*found.noise_level * std::sqrt(columns));
     const double scale = 1.0 / (theory::white::tracy_widom_scale(beta) * std::pow(columns, 2.0 / 3.0));
-    return theory::tracy_widom_survival((relative * relative - theory::white::bulk_edge(beta)) / scale);
+    const double tail = theory::tracy_widom_survival((relative * relative - theory::white::bulk_edge(beta)) / scale);
+    return std::max(0.0, tail);  // not a rounding error below 0
 }
 
 }  // namespace spiked::estimators

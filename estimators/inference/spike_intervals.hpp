@@ -69,7 +69,8 @@ inline constexpr std::size_t bootstrap_replicates = 999;
 /// the components found, by the Tracy-Widom law for a block with as many rows and columns less: whether there is one
 /// more component. It is conditional on the rank, which the same data chose: behind a test that has just stopped it
 /// cannot be small, and behind a rule that counts too few components it always is. Nothing unless the estimator assumes
-/// white noise, or where no value is left. It is of its nominal size for Gaussian and lighter entries; heavy tails make
+/// white noise with this law (`tw-test:null=signflip` and `null=kurtosis` have laws of their own), or where no value is
+/// left. It is of its nominal size for Gaussian and lighter entries; heavy tails make
 /// it too small (tracy_widom_rank.hpp). Cost: 2 ms.
 [[nodiscard]] std::optional<double> next_component_p_value(const Shrinkage& found,
                                                            std::span<const double> singular_values, Shape shape);

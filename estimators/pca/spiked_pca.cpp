@@ -1,5 +1,7 @@
 #include "estimators/pca/spiked_pca.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -126,6 +128,24 @@ void add_mixing(SpikedPca& result, double gamma, double samples) {
     }
 }
 
+/// Notes the components that are too near to each other for what is said of them one by one.
+void note_close_components(SpikedPca& result) {
+    std::vector<std::size_t> near;
+    for (std::size_t i = 0; i < result.components; ++i)
+        for (const std::size_t j : {i - 1, i + 1})
+            if (j < result.components && std::abs(result.debiased[i] - result.debiased[j]) <
+                                             separation_of_components * result.debiased_errors[std::min(i, j)]) {
+                near.push_back(i + 1);
+                break;
+            }
+    if (near.empty()) return;
+    result.note += fmt::format(
+        "{}components {} have a neighbour nearer than {:g} standard errors of the eigenvalue: their vectors mix, so "
+        "that "
+        "the cosine of each is too high and its error too small; only together they span what the population's do",
+        result.note.empty() ? "" : "; ", fmt::join(near, ", "), separation_of_components);
+}
+
 void require_usable(Shape shape, const PcaOptions& options) {
     if (shape.rows < 2 || shape.columns < 2)
         throw input_error(
@@ -168,6 +188,7 @@ SpikedPca spiked_pca(std::span<const double> singular_values, Shape shape, const
     for (std::size_t i = 0; i < result.components; ++i)
         append_component(result, law, spectrum.eigenvalues[i], found.variance, unit, std::sqrt(samples), options);
     add_mixing(result, static_cast<double>(shape.columns) / samples, samples);
+    note_close_components(result);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "core/runtime/error.hpp"
 #include "core/runtime/stop_point.hpp"
@@ -31,15 +32,23 @@ void flip_signs(const arma::mat& from, const stream::Stream& stream, std::uint16
     }
 }
 
-/// Fisher and Yates' order for every column; entry i of the block takes one element of the stream.
-void permute_columns(const arma::mat& from, const stream::Stream& stream, std::uint16_t draw, arma::mat& to) {
+/// Fisher and Yates' order for every column of centred columns; entry i of the block takes one element of the stream.
+/// `with_means`: every column gets the mean of its entries with random signs, which varies as the mean of as many
+/// independent ones does.
+void permute_columns(const arma::mat& from, bool with_means, const stream::Stream& stream, std::uint16_t draw,
+                     arma::mat& to) {
     to = from;
-    for (arma::uword j = 0; j < to.n_cols; ++j)
-        for (arma::uword i = to.n_rows; i > 1; --i) {
+    const auto rows = static_cast<double>(from.n_rows);
+    for (arma::uword j = 0; j < to.n_cols; ++j) {
+        double sum = 0.0;
+        for (arma::uword i = to.n_rows; i > 0; --i) {
             const stream::PhiloxCounter words = stream.words(static_cast<std::uint32_t>(j * to.n_rows + i - 1), draw);
             const std::uint64_t word = static_cast<std::uint64_t>(words[0]) << 32 | words[1];
+            sum += (words[2] & 1U) != 0 ? from(i - 1, j) : -from(i - 1, j);
             std::swap(to(i - 1, j), to(word % i, j));
         }
+        if (with_means && rows > 1.0) to.col(j) += sum / std::sqrt(rows * (rows - 1.0));
+    }
 }
 
 /// Whether the largest singular value is at least 1; equal ones count.
@@ -60,26 +69,31 @@ arma::mat kept_lines(arma::mat matrix, const AnalysedBlock& block) {
 
 /// The residual behind `rank` components as copies are made of it. Noise behind r components has the edge of a block
 /// with r fewer rows and columns, one row fewer where columns are centred; its copies have the same energy in more rows
-/// and columns. The factor makes the edges equal. Permuted copies are those of centred columns.
-arma::mat prepared_for_copies(arma::mat residual, ResidualCopies copies, std::size_t rank) {
+/// and columns. The factor makes the edges equal. Permuted copies are those of centred columns, with means drawn anew
+/// where the block's are not zero.
+struct CopiedResidual {
+    arma::mat residual;
+    bool with_means = false;
+};
+
+CopiedResidual prepared_for_copies(arma::mat residual, ResidualCopies copies, std::size_t rank) {
     const double all_rows = static_cast<double>(residual.n_rows);
     const double columns = static_cast<double>(residual.n_cols);
     const arma::rowvec means = arma::mean(residual, 0);
     const bool centred =
         all_rows * arma::accu(arma::square(means)) <= centred_below * arma::accu(arma::square(residual));
     double rows_of_copies = all_rows;
-    double rows_of_energy = all_rows;
-    if (copies == ResidualCopies::permutations) {
-        residual.each_row() -= means;
-        rows_of_copies -= 1.0;
-        if (centred) rows_of_energy -= 1.0;
-    }
+    const bool permuted = copies == ResidualCopies::permutations;
+    if (permuted) residual.each_row() -= means;
+    if (permuted && centred) rows_of_copies -= 1.0;
     const double left_rows = all_rows - (centred ? 1.0 : 0.0) - static_cast<double>(rank);
     const double left_columns = columns - static_cast<double>(rank);
-    if (left_rows <= 0.0 || left_columns <= 0.0) return residual;
+    const bool with_means = permuted && !centred;
+    if (left_rows <= 0.0 || left_columns <= 0.0) return {std::move(residual), with_means};
     const double edges =
         (std::sqrt(left_rows) + std::sqrt(left_columns)) / (std::sqrt(rows_of_copies) + std::sqrt(columns));
-    return residual * (edges * std::sqrt(rows_of_energy / left_rows * columns / left_columns));
+    residual *= edges * std::sqrt(rows_of_copies / left_rows * columns / left_columns);
+    return {std::move(residual), with_means};
 }
 
 }  // namespace
@@ -100,7 +114,7 @@ bool ParallelAnalysis::significant(std::size_t rank) const {
     const std::vector<double>& values = block_.singular_values();
     if (rank >= values.size() || relative_value(values[rank], values.front(), block_.shape().long_side()) == 0.0)
         return false;
-    const arma::mat residual = prepared_for_copies(
+    const auto [residual, with_means] = prepared_for_copies(
         kept_lines(block_.residual(std::span(values).first(rank)) / values[rank], block_), copies_, rank);
     const arma::mat& block = block_.block();
     const std::string_view bytes(reinterpret_cast<const char*>(block.memptr()), block.n_elem * sizeof(double));
@@ -113,7 +127,7 @@ bool ParallelAnalysis::significant(std::size_t rank) const {
         if (copies_ == ResidualCopies::signs)
             flip_signs(residual, random, static_cast<std::uint16_t>(draw), copy);
         else
-            permute_columns(residual, random, static_cast<std::uint16_t>(draw), copy);
+            permute_columns(residual, with_means, random, static_cast<std::uint16_t>(draw), copy);
         if (reaches_one(copy) && ++as_large > as_large_) return false;
     }
     return true;

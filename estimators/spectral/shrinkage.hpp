@@ -27,6 +27,8 @@ struct Shrinkage {
     std::vector<double> shrunk;
     std::vector<double> noise_eigenvalues;  ///< the fitted noise law, largest first; empty if a method has none
     std::optional<double> noise_level;  ///< standard deviation of the noise entries; only of methods for white noise
+    /// With a noise level: whether the method takes the law of the largest noise value to be Tracy-Widom's.
+    bool tracy_widom_null = true;
     std::optional<ErrorEstimate> expected_error;  ///< only of methods that estimate it
     std::string note;                             ///< why the result is empty or degraded; otherwise empty
 };

@@ -76,7 +76,9 @@ Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& optio
         if (!(flips != nullptr ? flips->significant(rank) : spectrum.eigenvalues[rank] > cutoff)) break;
         if (++rank == spectrum.size()) break;
     }
-    return white_shrinkage(spectrum, rank, level, options.loss);
+    Shrinkage found = white_shrinkage(spectrum, rank, level, options.loss);
+    found.tracy_widom_null = flips == nullptr && !options.kurtosis;
+    return found;
 }
 
 Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile,

@@ -46,10 +46,11 @@ double relative_error(const SeparableLaw& law, std::span<const SignalStrength> s
 }
 
 std::vector<LossAtShare> loss_against_share(const SeenSide& row, const SeenSide& column, AspectRatio aspect,
-                                            std::span<const SignalStrength> strengths, std::span<const double> shares) {
+                                            std::span<const SignalStrength> strengths, std::span<const double> shares,
+                                            double signal_square) {
     std::vector<LossAtShare> losses;
     for (const double share : shares) {
-        const SeenSpectra seen = seen_spectra(row, column, share);
+        const SeenSpectra seen = seen_spectra(row, column, share, signal_square);
         const SeparableLaw law(seen.row, seen.column, aspect);
         losses.push_back({share, law.detection_threshold(), relative_error(law, strengths)});
     }

@@ -248,6 +248,10 @@ TEST(NextComponent, HasAUniformPValueUnderWhiteNoise) {
     EXPECT_LT(next_component_p_value(none, block.singular_values(), block.shape()).value(), 1e-6);
     none.noise_level.reset();
     EXPECT_FALSE(next_component_p_value(none, block.singular_values(), block.shape()));
+    // Tests with a law of their own.
+    for (const char* name : {"tw-test:null=signflip", "tw-test:null=kurtosis"})
+        EXPECT_FALSE(next_component_p_value(spectral_estimator(name).of(block), block.singular_values(), block.shape()))
+            << name;
 }
 
 }  // namespace

@@ -308,6 +308,18 @@ TEST(SpikedPcaReference, DebiasesByTheQuadraticEquation) {
     EXPECT_NEAR(unchanged[1], 9.0, 1e-12);
 }
 
+TEST(SpikedPca, NotesComponentsThatAreNearToEachOther) {
+    const auto note_of = [](const std::vector<double>& spikes) {
+        const auto drawn = covariance_samples(240, 80, spikes, 1.0, "near", 0);
+        const arma::vec values = arma::svd(drawn.data);
+        return spiked_pca({values.memptr(), values.n_elem}, {240, 80}, {}).note;
+    };
+    EXPECT_NE(note_of({16.0, 15.0}).find("components 1, 2 have a neighbour nearer than 4 standard errors"),
+              std::string::npos);
+    EXPECT_NE(note_of({60.0, 12.0, 11.0}).find("components 2, 3 have"), std::string::npos);
+    EXPECT_EQ(note_of({40.0, 8.0}), "");
+}
+
 TEST(SpikedPca, GivesNoDirectionToAComponentBelowTheEdge) {
     // The edge is 2.665 and the cutoff at this level 2.37.
     const auto values = values_with(100, 40, {2.6});

@@ -157,6 +157,38 @@ TEST(PermutationsLaw, KeepTheirLevelForSkewedColumnsOfAnyVariance) {
     EXPECT_GT(control, most) << "the control, a rule for white noise, passes";
 }
 
+// The mean of a column of large variance is large by chance. Copies without means let it stand out in .16 to .44 of the
+// blocks.
+TEST(PermutationsLaw, KeepTheirLevelWhereMeansOfColumnsDifferInVariance) {
+    constexpr int blocks = 800;
+    const SpectralEstimator permuted = spectral_estimator("svd:pa");
+    const boost::math::binomial law(blocks, 0.05);
+    const double least = boost::math::quantile(law, flip_false_alarm / 4.0);
+    const double most = boost::math::quantile(boost::math::complement(law, flip_false_alarm / 4.0));
+    for (const bool one_column : {false, true}) {
+        int alarms = 0;
+        int control = 0;
+        for (std::uint64_t r = 0; r < blocks; ++r) {
+            arma::mat matrix = gaussian(30, 60, 20000 + 3 * r);
+            const arma::mat logarithms = gaussian(1, 60, 20001 + 3 * r);
+            for (arma::uword j = 0; j < 60; ++j)
+                matrix.col(j) *= one_column ? (j == 0 ? 30.0 : 1.0) : std::exp(logarithms(0, j));
+            AnalysedBlock block(matrix);
+            alarms += permuted.of(block).rank > 0 ? 1 : 0;
+            // Control: the mean of each column is that of a component of a fourth of its standard deviation.
+            AnalysedBlock with_means(
+                arma::mat(matrix.each_row() +
+                          0.25 * arma::stddev(matrix) % arma::sign(arma::rowvec(gaussian(1, 60, 20002 + 3 * r)))));
+            control += permuted.of(with_means).rank > 0 ? 1 : 0;
+        }
+        std::cout << fmt::format("{} of {} false alarms, {} with means; {} to {} are allowed\n", alarms, blocks,
+                                 control, least, most);
+        EXPECT_GE(alarms, least);
+        EXPECT_LE(alarms, most);
+        EXPECT_GT(control, most) << "the control passes";
+    }
+}
+
 TEST(ParallelAnalysisLaw, KeepsItsLevelBehindComponentsSoThatItsRankIsALowerLimit) {
     constexpr int blocks = 250;
     const SpectralEstimator permuted = spectral_estimator("svd:pa");

@@ -84,6 +84,13 @@ TEST(MissingEntriesReference, WhiteNoiseHasTheClosedForms) {
             }
             EXPECT_NEAR(error, lost / (9.0 + 16.0 + 0.01), 1e-12) << beta << " " << p;
         }
+    // The part of the signal makes the noise larger, by (1/p - 1) ||S||_F^2 / n of its variance.
+    const std::vector<SignalStrength> two = {{3.0}, {4.0}};
+    const double with_signal =
+        loss_against_share(white, white, AspectRatio(1.0), two, std::vector{0.5}, 0.2).front().relative_error;
+    const double of_louder =
+        loss_against_share(white, white, AspectRatio(1.0), two, std::vector{0.5 / 1.1}).front().relative_error;
+    EXPECT_NEAR(with_signal, of_louder, 1e-12);
     EXPECT_EQ(seen_kurtosis(3.0, 0.5), 6.0);  // E (m x)^4 / (E (m x)^2)^2 = 3 p / p^2
 }
 
