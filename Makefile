@@ -1,17 +1,18 @@
-# `make demo` runs an example study, `make check` builds with assertions and runs all tests, `make` builds
-# build/release/bin/spiked. Each of them first installs the Debian packages that are missing.
+# `make demo` runs an example study, `make check` builds with assertions and runs all tests; both first install the Debian
+# packages that are missing, as `make setup` does. `make` builds build/release/bin/spiked from what is there.
 PRESET ?= dev
 
 .PHONY: all setup demo check docs paper-tables task-tables cache-tables noise-tables real-tables check-hf fuzz lint clean
 
-all: setup
+all:
 	cmake --preset release -DSPIKED_TESTS=OFF
 	cmake --build --preset release --target spiked
 
 setup:
 	@tools/setup
 
-demo: all
+demo: setup
+	$(MAKE) all
 	build/release/bin/spiked demo
 
 # Tables 1 to 4 of the paper: printed values, our values on synthetic blocks, standard errors, differences. Takes

@@ -132,8 +132,12 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3-numpy, spiked-mpi")
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME spiked-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "openmpi-bin")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libspiked-dev)
+set(SPIKED_BLAS_PACKAGE "libblas-dev, liblapack-dev")
+if(SPIKED_OPENBLAS)
+  set(SPIKED_BLAS_PACKAGE "libopenblas-dev")
+endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
+    "libarmadillo-dev, ${SPIKED_BLAS_PACKAGE}, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libspiked0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 if(TARGET spiked_c)   # which the link libspiked.so needs

@@ -31,7 +31,7 @@ namespace {
 /// An array, so that remembering a message cannot fail.
 thread_local std::array<char, 2048> last_message{};
 
-/// Not 0 once calls of this thread are to stop; null where nobody asks.
+/// The number that the caller named in spiked_stop_when, not 0 once calls of this thread are to stop; null without one.
 constinit thread_local const volatile int* stop_number = nullptr;
 constinit thread_local std::size_t thread_number = 1;
 

@@ -9,7 +9,7 @@
 
 namespace spiked::c {
 
-/// The words of a caller, or what NULL stands for.
+/// The text that a caller gave, or `fallback` for NULL.
 [[nodiscard]] inline std::string_view words_or(const char* given, std::string_view fallback) {
     return given == nullptr ? fallback : given;
 }

@@ -72,14 +72,14 @@ double fitted_limit(const arma::mat& residual, double deviation) {
 
 struct Pilot {
     arma::mat signal;
-    bool settled = false;
+    bool converged = false;
     std::string reason = {};  ///< why nothing can be clipped
 };
 
 /// Rounds of clipping and shrinking until no entry of the pilot moves by .3 robust deviations.
 void settle(Pilot& pilot, const arma::mat& data, double at, bool wide, double rounding) {
-    pilot.settled = false;
-    for (int round = 0; round < most_rounds && !pilot.settled; ++round) {
+    pilot.converged = false;
+    for (int round = 0; round < most_rounds && !pilot.converged; ++round) {
         const arma::mat residual = data - pilot.signal;
         const double deviation = robust_deviation(residual);
         pilot.reason = reason_against(residual, at, deviation, rounding);
@@ -88,7 +88,7 @@ void settle(Pilot& pilot, const arma::mat& data, double at, bool wide, double ro
         AnalysedBlock block(pilot.signal + clipped(residual, limits), AnalysedBlock::EmptyLines::keep);
         const Shrinkage signal = eoptshrink(block.singular_values(), block.shape(), EOptShrinkOptions::edge_fit());
         const arma::mat next = block.denoised(signal.shrunk);
-        pilot.settled = arma::abs(next - pilot.signal).max() < 0.3 * deviation;
+        pilot.converged = arma::abs(next - pilot.signal).max() < 0.3 * deviation;
         pilot.signal = next;
     }
 }
@@ -122,8 +122,8 @@ WhiteCoordinates clip_outliers(AnalysedBlock& block, std::optional<double> limit
     result.block = pilot.signal + clipped(residual, equal_limits(residual, at * deviation));
     result.unit = unit;
     if (!limit) result.note = fmt::format("entries are clipped at {:.3g} robust deviations", at);
-    if (!pilot.settled)
-        result.note += fmt::format("{}the signal has not settled in {} rounds of clipping: it may be underestimated",
+    if (!pilot.converged)
+        result.note += fmt::format("{}the signal still changes after {} rounds of clipping: it may be underestimated",
                                    result.note.empty() ? "" : "; ", most_rounds);
     return result;
 }

@@ -12,7 +12,8 @@ from .errors import InputError, OutOfMemory
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _KINDS = {
-    "c": "complex numbers: pass its real part, or columns of real and imaginary parts",
+    "c": "complex numbers: pass numpy.block([[{name}.real, -{name}.imag], [{name}.imag, {name}.real]]), which has its singular "
+    "values, each twice",
     "O": "Python objects: convert it, for example with numpy.asarray({name}, dtype=float)",
     "U": "texts: convert it with numpy.asarray({name}, dtype=float)",
     "S": "texts: convert it with numpy.asarray({name}, dtype=float)",

@@ -27,7 +27,7 @@ namespace spiked::sim {
 namespace {
 
 constexpr std::size_t mat4_head_bytes = 20;
-/// By the digit of the type.
+/// The types of numbers, at the index that is the type's digit in the header.
 constexpr std::array<DType, 6> mat4_types = {DType::f64, DType::f32, DType::i32, DType::i16, DType::u16, DType::u8};
 
 struct Mat4Variable {

@@ -39,7 +39,7 @@ struct MatClass {
     const char* name;
     std::optional<DType> dtype;  ///< empty: not numbers
 };
-/// By the number of the class in the file.
+/// The classes of MATLAB, at the index that is the number of the class in the file.
 constexpr std::array<MatClass, 18> mat_classes{{{"unknown", {}},
                                                 {"cell", {}},
                                                 {"struct", {}},

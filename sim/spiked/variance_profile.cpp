@@ -83,8 +83,8 @@ std::vector<double> fractions(const std::vector<std::size_t>& sizes, std::size_t
     return weights;
 }
 
-/// The class of every line, from the fractions of lines in the classes.
-std::vector<std::size_t> classes_of_lines(const std::vector<double>& weights, std::size_t size) {
+/// The class of every row or column, from the fractions of them in the classes.
+std::vector<std::size_t> classes_of_side(const std::vector<double>& weights, std::size_t size) {
     std::vector<std::size_t> result;
     for (std::size_t a = 0; a < weights.size(); ++a)
         result.insert(result.end(), static_cast<std::size_t>(std::lround(weights[a] * static_cast<double>(size))), a);
@@ -120,8 +120,8 @@ theory::VarianceProfile profile_of_size(const ProfileSpec& spec, std::size_t row
 }
 
 arma::mat entry_variances(const theory::VarianceProfile& profile, std::size_t rows, std::size_t columns) {
-    const std::vector<std::size_t> row_class = classes_of_lines(profile.row_weights, rows);
-    const std::vector<std::size_t> column_class = classes_of_lines(profile.column_weights, columns);
+    const std::vector<std::size_t> row_class = classes_of_side(profile.row_weights, rows);
+    const std::vector<std::size_t> column_class = classes_of_side(profile.column_weights, columns);
     arma::mat variances(rows, columns);
     for (std::size_t j = 0; j < columns; ++j)
         for (std::size_t i = 0; i < rows; ++i)

@@ -87,7 +87,7 @@ private:
     [[nodiscard]] std::size_t number_of_second() const {
         return lines_[std::min<std::size_t>(1, lines_.size() - 1)].number;
     }
-    /// Of the first line that has the cells of a row.
+    /// The number of the first line that has as many cells as a row of the table.
     [[nodiscard]] std::size_t number_of_row() const {
         for (std::size_t i = 1; i < lines_.size(); ++i)
             if (count_cells(lines_[i].text, form_.delimiter) == form_.columns) return lines_[i].number;

@@ -103,7 +103,7 @@ bool is_list(std::string_view text) {
     return begins_number(text.substr(first)) && next != text.npos && begins_number(text.substr(next));
 }
 
-/// That a number holds a sign that is not seen, such as a zero-width space; empty for other texts.
+/// What to say of a number that holds an invisible character, such as a zero-width space; empty for other texts.
 std::string unseen_sign(std::string_view text) {
     static constexpr std::pair<std::string_view, const char*> signs[] = {
         {"\u00AD", "U+00AD"}, {"\u200B", "U+200B"}, {"\u200C", "U+200C"}, {"\u200D", "U+200D"},

@@ -42,7 +42,7 @@ bool usual_text(const TableState& table, std::size_t i, bool one_column) {
     return lines > 1 && 2 * static_cast<std::size_t>(texts) > lines;
 }
 
-/// With which options, of those that were not given, to say the form of the table.
+/// Advice to state the form of the table by the options that were not given.
 std::string form_advice(const TableState& table) {
     if (table.dialect.delimiter && table.form.columns == 1) return "correct --delimiter, or ";
     std::vector<std::string_view> options;

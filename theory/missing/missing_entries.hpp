@@ -16,7 +16,7 @@ namespace spiked::theory {
 ///     E N_ik N_jl = A_ij B_kl / d + (1/p - 1) (A_ii B_kk / d + S_ik^2)  where i = j and k = l, else A_ij B_kl / d.
 /// If A is diagonal, the part of Z is separable again, with A and B_p = B + (1/p - 1) diag(B); likewise with the sides
 /// exchanged. Singular values and vectors of S + N then have the limits of the separable law of A and B_p, because
-/// these depend on the covariance of the entries only (tests/missing_entries_simulation_test.cpp). If both are
+/// these depend on the covariance of the entries only (sim/spiked/tests/missing_simulation_test.cpp). If both are
 /// correlated, the covariance is a sum of two products, which no separable law describes.
 
 /// One side of the noise.

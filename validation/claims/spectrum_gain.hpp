@@ -24,7 +24,7 @@ inline constexpr const char* what_is_measured =
 /// Stored bits an entry and relative L2 error of causal-klt without weights, near so many bits; without `basis` it
 /// keeps the columns.
 [[nodiscard]] BitsAndError by_causal_klt(const arma::mat& rows, double bits, bool basis = true);
-/// Those of tq-mse with the rotation of the options.
+/// The bits and the error of tq-mse, with the rotation of the options.
 [[nodiscard]] BitsAndError by_turboquant(const arma::mat& rows, const estimators::QuantizerOptions& options);
 
 /// The gain of a code over another in bits an entry: how often its error is halved at equal stored bits, where one bit

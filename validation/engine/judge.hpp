@@ -19,8 +19,8 @@ void judge_at_rate(Database& store, double false_alarm);
 /// store holds neither checks nor claims.
 void judge_again(Database& store, double false_alarm);
 
-/// The cell of the row `v` of table verdict, with the label of the row `c` of table cell; of an exponent, what it is
-/// the exponent of.
+/// SQL: the cell that the row `v` of table verdict judges, by the label of the row `c` of table cell; for a verdict on an
+/// exponent also the quantity whose exponent it is.
 inline constexpr const char* judged_cell =
     "CASE WHEN v.exponent_of IS NULL THEN c.label ELSE 'exponent of ' || v.exponent_of || ' up to ' || c.label END";
 

@@ -224,7 +224,7 @@ class Compressed:
     Attributes
     ----------
     cache : SpikedCache or None
-        Of the last call of ``model.generate``.
+        The cache that the last call of ``model.generate`` used; None before the first.
 
     Examples
     --------
