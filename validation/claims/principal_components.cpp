@@ -98,9 +98,9 @@ Criterion spread(Form form, std::string name, const std::string& scores, double 
                     return std::pow(spike.sample_eigenvalue(block) - predicted, 2) / variance - 1.0;
                 };
             },
-            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.15, 0.5)); },
+            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.2, 0.5)); },
             .quick = {{128, 3000}},
-            .full = {{128, 3000}, {256, 1500}},
+            .full = {{128, 3000}, {256, 3000}},
             .negative_controls = std::move(controls)};
 }
 
