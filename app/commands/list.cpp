@@ -14,6 +14,7 @@
 #include "estimators/pca/covariance_loss.hpp"
 #include "estimators/ranks/rank_rule.hpp"
 #include "reports/figures/figures.hpp"
+#include "sim/kv/dump_formats.hpp"
 #include "sim/spiked/covariance_kinds.hpp"
 #include "sim/spiked/covariance_spec.hpp"
 #include "sim/spiked/entry_law.hpp"
@@ -120,6 +121,20 @@ std::vector<Line> eviction_lines() {
     return lines;
 }
 
+std::vector<Line> format_lines() {
+    std::vector<Line> lines;
+    for (const auto& format : sim::dump_formats())
+        lines.push_back({format.name,
+                         "a dump of " + format.writer,
+                         {fmt::format("tensors: {}", fmt::join(format.patterns, ", ")),
+                          fmt::format("axes: {}", fmt::join(format.layouts, "; "))},
+                         "",
+                         {},
+                         {},
+                         format.name});
+    return lines;
+}
+
 std::vector<Line> covariance_lines() {
     std::vector<Line> lines;
     for (const auto& kind : sim::covariance_kinds()) {
@@ -197,13 +212,12 @@ std::vector<Line> convention_lines() {
 }
 
 const std::vector<Topic>& topics() {
-    static const std::vector<Topic> table = {{"estimators", estimator_lines},   {"ranks", rank_lines},
-                                             {"quantizers", quantizer_lines},   {"caches", cache_lines},
-                                             {"evictions", eviction_lines},     {"entries", entry_lines},
-                                             {"covariances", covariance_lines}, {"bases", basis_lines},
-                                             {"vectors", vector_lines},         {"pca-losses", pca_loss_lines},
-                                             {"metrics", metric_lines},         {"claims", claim_lines},
-                                             {"figures", figure_lines},         {"conventions", convention_lines}};
+    static const std::vector<Topic> table = {
+        {"estimators", estimator_lines},   {"ranks", rank_lines},         {"quantizers", quantizer_lines},
+        {"caches", cache_lines},           {"evictions", eviction_lines}, {"entries", entry_lines},
+        {"covariances", covariance_lines}, {"bases", basis_lines},        {"vectors", vector_lines},
+        {"pca-losses", pca_loss_lines},    {"formats", format_lines},     {"metrics", metric_lines},
+        {"claims", claim_lines},           {"figures", figure_lines},     {"conventions", convention_lines}};
     return table;
 }
 

@@ -33,7 +33,7 @@ const std::vector<OptionSpec>& storage_options() {
         "How the file stores a cache",
         {
             {"--format", one_of(sim::dump_formats().names()),
-             "the program that wrote the file, whose names and layouts are known (docs/how-to/dumps.md)"},
+             "the program that wrote the file, whose names and layouts are known (spiked list formats)"},
             {"--tensor,--pattern", any_text("PATTERN"),
              "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]"},
             {"--layout", any_text("head,token,dim"),
