@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 import spiked
-from spiked import _library, _waiting, denoising, quantization
+from spiked import _estimate_buffers, _library, _waiting, quantization
 from support import ROOT, matrix, run_python
 
 
@@ -357,7 +357,7 @@ class Loading(unittest.TestCase):
             (_library.BLOCKS.size, ctypes.sizeof(_library.Matrix) + 16),
             (_library.ESTIMATE_GIVEN.size, _library.Estimate.values.offset),
             (_library.ESTIMATE_GIVEN.size + _library.ESTIMATE_FOUND.size, ctypes.sizeof(_library.Estimate)),
-            (denoising._HEAD * 8, ctypes.sizeof(_library.Estimate)),
+            (_estimate_buffers._HEAD * 8, ctypes.sizeof(_library.Estimate)),
             (quantization._CODE.size, _library.CODE.itemsize),
         ):
             self.assertEqual(packed, fields)
