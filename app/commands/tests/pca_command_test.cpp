@@ -18,7 +18,7 @@ namespace {
 /// 80 samples of 30 features with two components, a mean of 2 and noise of variance 0.25.
 const arma::mat& pca_samples() {
     static const arma::mat data =
-        2.0 + estimators::covariance_samples(80, 30, {20.0, 8.0}, 0.25, "pca command", 0).data;
+        2.0 + estimators::covariance_samples(80, 30, {40.0, 6.0}, 0.25, "pca command", 0).data;
     return data;
 }
 
