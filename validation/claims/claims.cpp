@@ -14,6 +14,7 @@ std::vector<Claim> shrinkage_claims();
 std::vector<Claim> rank_claims();
 std::vector<Claim> white_noise_claims();
 std::vector<Claim> principal_component_claims();
+std::vector<Claim> inference_claims();
 std::vector<Claim> residual_claims();
 std::vector<Claim> residual_bias_claims();
 std::vector<Claim> residual_proof_claims();
