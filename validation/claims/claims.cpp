@@ -31,8 +31,8 @@ std::vector<Claim> all_claims() {
     std::vector<Claim> all;
     for (auto list :
          {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, principal_component_claims,
-          residual_claims, residual_bias_claims, residual_proof_claims, row_claims, quantizer_claims, sketch_claims,
-          compression_claims, rope_claims, spectrum_gain_claims}) {
+          inference_claims, residual_claims, residual_bias_claims, residual_proof_claims, row_claims, quantizer_claims,
+          sketch_claims, compression_claims, rope_claims, spectrum_gain_claims}) {
         auto claims = list();
         std::move(claims.begin(), claims.end(), std::back_inserter(all));
     }
