@@ -144,6 +144,8 @@ std::optional<RopeScaling> read_rope_scaling(const Json& object, const std::stri
                 "{} has the object {} in it (layers of several kinds have an embedding each, and one is read): keep "
                 "the layers of one kind, and write what their object holds",
                 where, in_quotes(key));
+    if (keys.positive("partial_rotary_factor", 1.0) != 1.0)
+        keys.reject("a rotary embedding of some dimensions only is not supported");
     const Json* type = keys.find("rope_type") != nullptr ? keys.find("rope_type") : keys.find("type");
     if (type == nullptr) {
         // `rope_parameters` without scaling hold the base and nothing else.
@@ -151,8 +153,6 @@ std::optional<RopeScaling> read_rope_scaling(const Json& object, const std::stri
         return std::nullopt;
     }
     if (type->string() == nullptr) keys.reject("rope_type is not a text");
-    if (keys.positive("partial_rotary_factor", 1.0) != 1.0)
-        keys.reject("a rotary embedding of some dimensions only is not supported");
     const std::string& name = *type->string();
     if (name == "default") return std::nullopt;
     if (const auto kind = find_enum<RopeScalingKind>(name)) return read_scaling_of(*kind, keys);

@@ -63,7 +63,15 @@ constexpr OtherFamily other_families[] = {
     {"qwen2_5_vl", "its positions have three coordinates"},
     {"qwen3_next", "it has layers of linear attention"},
     {"glm", "its rotary embedding turns some coordinates only"},
+    {"phi3small", "it has sparse attention and another MLP"},
+    {"phi4mm", "it has adapters for images and sound"},
     {"phi", "attention and MLP are parallel, with layer norms"},
+    {"mistral3", "its language model is a part of it (text_config)"},
+    {"qwen3_vl", "its positions have three coordinates"},
+    {"qwen2_5_omni", "its positions have three coordinates"},
+    {"internlm2", "its projections of queries, keys and values are interleaved in one matrix"},
+    {"starcoder2", "it has layer norms and another MLP"},
+    {"exaone4", "it has norms in other places"},
     {"gpt", "it has layer norms and another MLP"},
     {"olmo", "it has norms in other places"},
     {"mamba", "it has no attention"},
@@ -155,6 +163,9 @@ void reject_unknown_parts(const Keys& keys, const Family& family, double head_di
     if (const Json* part = keys.find("partial_rotary_factor");
         part != nullptr && part->text() != "1.0" && part->text() != "1")
         throw keys.wrong("partial_rotary_factor", "1, so that all coordinates are rotated");
+    if (const Json* layers = keys.find("no_rope_layers");
+        layers != nullptr && layers->text().find('0') != std::string::npos)
+        throw keys.wrong("no_rope_layers", "1 for every layer, which then has a rotary embedding");
     for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "num_local_experts", "num_experts"})
         if (keys.find(key) != nullptr) throw keys.wrong(key, "none");
     for (const auto& [key, plain] : {std::pair{"embedding_multiplier", 1.0},
@@ -220,6 +231,8 @@ LlamaConfig read_llama_config(const std::string& folder) {
     const Json* parameters = keys.find("rope_parameters");
     const Json* base = parameters == nullptr ? nullptr : parameters->find("rope_theta");
     config.rope.base = base == nullptr ? keys.positive("rope_theta", 10000.0) : keys.positive("rope_theta", *base);
+    if (base != nullptr && keys.find("rope_theta") != nullptr && keys.positive("rope_theta", 0.0) != config.rope.base)
+        throw keys.wrong("rope_theta", "that of rope_parameters, or none");
     config.tied = keys.flag("tie_word_embeddings");
     config.output_bias = family.attention_bias && keys.flag("attention_bias");
     config.input_bias = family.input_bias || config.output_bias;

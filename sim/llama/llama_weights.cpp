@@ -200,7 +200,9 @@ LlamaWeights::LlamaWeights(std::string folder) : folder_(std::move(folder)) {
     for (const auto& name : weight_files(folder_)) {
         files_.push_back(std::make_unique<SafetensorsFile>(name));
         for (const auto& tensor : files_.back()->tensors()) {
-            location_of_.try_emplace(tensor.name, files_.back().get(), &tensor);
+            if (!location_of_.try_emplace(tensor.name, files_.back().get(), &tensor).second)
+                throw input_error("{}: tensor {} is in two of the files (one would be read): leave it in one", folder_,
+                                  printable(tensor.name));
             bytes_ += tensor.dtype == DType::f64 ? tensor.bytes / 2 : tensor.bytes;
         }
     }

@@ -213,6 +213,7 @@ TEST(RopeScaling, OthersAreRejectedWithTheReason) {
     rejected(R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "truncate": 1})",
              {"truncate is 1, not true or false"});
     rejected(R"({"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5})", {"some dimensions only"});
+    rejected(R"({"rope_theta": 500.0, "partial_rotary_factor": 0.5})", {"some dimensions only"});
 }
 
 TEST(RopeReference, IsMultiplicationByComplexNumbers) {

@@ -340,6 +340,11 @@ TEST(Llama, RejectsOtherArchitectures) {
          "tensor model.layers.3.input_layernorm.weight is missing");
     with("\"head_dim\": 8", "\"head_dim\": 7", "heads have 7 coordinates (expected an even number)");
     with("\"rope_theta\": 500.0", "\"rope_theta\": 1.0", "rope_theta is 1");
+    with("\"rope_scaling\": null", "\"rope_parameters\": {\"rope_theta\": 600.0}",
+         "rope_theta is 500.0 (expected that of rope_parameters");
+    with("\"rope_scaling\": null", "\"rope_parameters\": {\"rope_theta\": 500.0, \"partial_rotary_factor\": 0.5}",
+         "some dimensions only");
+    with("\"rope_scaling\": null", "\"no_rope_layers\": [1, 0, 1]", "no_rope_layers is");
     with("{", "{,", "config.json");
     expect_error(ErrorKind::input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
 }
@@ -412,6 +417,16 @@ TEST(Llama, ReproducesThePerplexitiesOfATrainedModel) {
     EXPECT_NEAR(late[0], 2.295066, 1e-4);
     EXPECT_NEAR(mean(whole), 1.6368, 1e-4);
     EXPECT_NEAR(mean(late), 1.5589, 1e-4);
+}
+
+TEST(LlamaBadInput, ATensorMayBeInOneFileOnly) {
+    const ScratchFolder scratch;
+    const std::string folder = make_reference(scratch, "tied", 4).folder;
+    std::filesystem::copy_file(folder + "/model.safetensors", folder + "/a.safetensors");
+    std::filesystem::rename(folder + "/model.safetensors", folder + "/b.safetensors");
+    std::ofstream(folder + "/model.safetensors.index.json")
+        << R"({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}})";
+    expect_error(ErrorKind::input, [&] { LlamaWeights weights(folder); }, {folder, "is in two of the files"});
 }
 
 TEST(LlamaBadInput, AnIndexMustNameFilesOfItsFolderOnce) {
