@@ -49,7 +49,7 @@ Criterion coverage(const Coverage& of) {
                     return holds(intervals->front().overlap_right, overlap, kept_width) ? 1.0 : 0.0;
                 };
             },
-            .region = [](std::size_t) { return around(0.95, 0.05); },
+            .region = [](std::size_t) { return at_least(0.95, 0.05); },
             .quick = {{128, 1000}},
             .full = {{128, 2000}, {256, 1000}},
             .negative_controls = {{"half", "intervals of half the width about their middle",
