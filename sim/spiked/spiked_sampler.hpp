@@ -20,8 +20,8 @@ namespace spiked::sim {
 enum class Colouring { dense, eigenbasis };
 
 /// S~ = S + A^{1/2} X B^{1/2} (paper, spiked model): n x d, entries of X independent with variance 1/d, singular values
-/// of S given by `strengths` (absolute, singular-value scale; those of E S with left vectors that are random `scores`,
-/// up to O(n^-1/2)), at most min(n, d) of them. With `variances` the entry
+/// of S given by `strengths` (absolute, singular-value scale; up to a fraction of order n^-1/2 where left vectors are
+/// random `scores`), at most min(n, d) of them. With `variances` the entry
 /// (i, j) of X has that variance over d: noise of any variance profile (theory/laws/profile_law) where A = B = 1. The
 /// kernels of a GPU do not draw such blocks.
 struct SpikedModel {

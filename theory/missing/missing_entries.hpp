@@ -49,10 +49,9 @@ struct SeenSpectra {
 /// components that are not detectable. NaN without a strength above 0.
 [[nodiscard]] double relative_error(const SeparableLaw& law, std::span<const SignalStrength> strengths);
 
-/// What is left where this fraction of the entries is seen; `signal_square` as in seen_spectra. First order: in 100 x
-/// 100 with strengths of 6.3 and 3.2 thresholds of white noise the errors are .234 at .4 seen (measured .31) and .31 at
-/// .2
-/// (.57).
+/// What is left where this fraction of the entries is seen; `signal_square` as in seen_spectra. First order: in 100 x 100
+/// white noise, with strengths of 4 and 2 thresholds of what is seen, the error is .234 at .4 seen (measured .31) and .31
+/// at .2 (.57).
 struct LossAtShare {
     double share = 1.0;
     SignalStrength detection_threshold;

@@ -34,6 +34,13 @@ std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& mod
                                                   AspectRatio::of(model.row.size(), model.column.size()));
 }
 
+double DrawnBlock::squared_overlap(sim::MatrixSide side) const {
+    const auto vectors = block.vectors(1);
+    const double inner = side == sim::MatrixSide::row ? arma::dot(vectors.left.col(0), sample.left.col(0))
+                                                      : arma::dot(vectors.right.col(0), sample.right.col(0));
+    return inner * inner;
+}
+
 Fixture make_fixture(const FixtureShape& shape, std::size_t columns) {
     using sim::Covariance;
     const auto rows = static_cast<std::size_t>(std::llround(shape.aspect * static_cast<double>(columns)));

@@ -27,6 +27,9 @@ enum class Noise {
 struct DrawnBlock {
     const sim::SpikedSample& sample;
     estimators::AnalysedBlock& block;  ///< of sample.observed
+
+    /// The squared inner product of the first true and the first observed vector of a side, row for left ones.
+    [[nodiscard]] double squared_overlap(sim::MatrixSide side) const;
 };
 
 /// A spiked model at one size with its law, from which the trials of a criterion draw their blocks.

@@ -38,14 +38,15 @@ Criterion coverage(const Coverage& of) {
                 const double kept_width = 1.0 - 0.5 * place.fault_of("half");
                 return [=, estimator = estimators::spectral_estimator(of.estimator),
                         fixture = make_fixture({of.noise, 0.5, {2.5}}, place.size)](std::uint64_t replicate) {
-                    const auto [sample, block] = fixture.decomposed(place, replicate);
+                    const DrawnBlock drawn = fixture.decomposed(place, replicate);
+                    estimators::AnalysedBlock& block = drawn.block;
                     const auto found = estimator.of(block);
                     const auto intervals = estimators::spike_intervals(found, block.singular_values(), block.shape(),
                                                                        estimators::IntervalMethod::theory, 0.95);
                     if (!intervals || intervals->empty()) return 0.0;
                     if (!of.of_overlap)
                         return holds(intervals->front().strength, fixture.strength(0), kept_width) ? 1.0 : 0.0;
-                    const double overlap = std::pow(arma::dot(block.vectors(1).right.col(0), sample.right.col(0)), 2);
+                    const double overlap = drawn.squared_overlap(sim::MatrixSide::column);
                     return holds(intervals->front().overlap_right, overlap, kept_width) ? 1.0 : 0.0;
                 };
             },

@@ -58,10 +58,9 @@ Criterion limit(std::string name, bool of_vector, std::vector<Control> controls)
                     place.fault *
                     (limit_at(theory::SpikedCovariance(AspectRatio(1.0 / samples_over_features)), 0.0) / right - 1.0);
             return [=](std::uint64_t replicate) {
-                const auto [sample, block] = spike.fixture.decomposed(place, replicate);
-                const double found = of_vector
-                                         ? std::pow(arma::dot(block.vectors(1).right.col(0), sample.right.col(0)), 2)
-                                         : spike.sample_eigenvalue(block);
+                const DrawnBlock drawn = spike.fixture.decomposed(place, replicate);
+                const double found =
+                    of_vector ? drawn.squared_overlap(sim::MatrixSide::column) : spike.sample_eigenvalue(drawn.block);
                 return found / wrong - 1.0 - offset;
             };
         },

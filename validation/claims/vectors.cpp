@@ -20,13 +20,8 @@ Trial overlap_trial(const TrialPlace& place, const FixtureShape& shape, sim::Mat
     double predicted = left ? spike.overlap_left.value : spike.overlap_right.value;
     const double other = left ? spike.overlap_right.value : spike.overlap_left.value;
     predicted += place.fault_of("other-side") * (other - predicted) + place.fault_of("certain") * (1.0 - predicted);
-    return [=](std::uint64_t replicate) {
-        const auto [sample, block] = fixture.decomposed(place, replicate);
-        const auto vectors = block.vectors(1);
-        const double inner = left ? arma::dot(vectors.left.col(0), sample.left.col(0))
-                                  : arma::dot(vectors.right.col(0), sample.right.col(0));
-        return inner * inner - predicted;
-    };
+    return
+        [=](std::uint64_t replicate) { return fixture.decomposed(place, replicate).squared_overlap(side) - predicted; };
 }
 
 Claim overlap(std::string id, sim::MatrixSide side) {
