@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/c/spiked.h"
-#include "sim/io/preparation.hpp"
+#include "sim/preparation/preparation.hpp"
 
 namespace spiked::c {
 

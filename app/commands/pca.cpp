@@ -13,7 +13,7 @@
 #include "estimators/svd/covariance_spectrum.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/preparation.hpp"
+#include "sim/preparation/preparation.hpp"
 #include "theory/laws/spiked_covariance.hpp"
 
 namespace spiked::app {

@@ -10,8 +10,8 @@
 #include "reports/tables/kv_report.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/preparation.hpp"
 #include "sim/io/table.hpp"
+#include "sim/preparation/preparation.hpp"
 
 namespace spiked::app {
 namespace {

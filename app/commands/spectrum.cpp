@@ -23,8 +23,8 @@
 #include "reports/figures/spectrum_figure.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/preparation.hpp"
 #include "sim/io/table.hpp"
+#include "sim/preparation/preparation.hpp"
 
 namespace spiked::app {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "app/cli/command.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/preparation.hpp"
+#include "sim/preparation/preparation.hpp"
 
 namespace spiked::app {
 

@@ -57,6 +57,11 @@ public:
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);
 /// MATLAB 4 to 7.3 and Octave's text: full and sparse numeric and logical arrays; others are listed and cannot be read.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_mat(const std::string& path);
+/// The two that are no MAT-file of version 5 or later: what begins as `read_mat4_head` reads it, and what
+/// `begins_octave_text` accepts. Throws input_error for a struct or a cell of Octave, whose parts are written like
+/// variables.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_mat4(const std::string& path);
+[[nodiscard]] std::unique_ptr<TensorContainer> open_octave_text(const std::string& path);
 /// Matrix Market, array or coordinate. Entries of a pattern are 1; entries at the same place are summed, as in SciPy.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_matrix_market(const std::string& path);
 /// Opens a .npy array of another source under this name.

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/runtime/error.hpp"
-#include "sim/io/preparation.hpp"
+#include "sim/preparation/preparation.hpp"
 #include "sim/random/element_engine.hpp"
 
 namespace spiked::sim {

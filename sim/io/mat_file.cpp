@@ -16,7 +16,6 @@
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/io/npz.hpp"
-#include "sim/programs/mat_versions.hpp"
 
 // MATLAB's MAT-files of level 5 (save -v6 and -v7), after "MAT-File Format" of The MathWorks: a header of 128 bytes,
 // then one element for each variable, deflated by -v7. Files of version 7.3 are HDF5 behind a block of 512 bytes.

@@ -14,7 +14,6 @@
 #include "core/text/printable.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/io/text_lines.hpp"
-#include "sim/programs/mat_versions.hpp"
 
 // Octave's text format (save -text, its default): for each variable lines `# name: x`, `# type: matrix`, its size, then
 // numbers. Matrices are written row by row, arrays of other types or more axes one number a line, by columns.

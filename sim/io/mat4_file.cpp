@@ -17,7 +17,6 @@
 #include "sim/io/dtype.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
-#include "sim/programs/mat_versions.hpp"
 
 // MATLAB's MAT-files of level 4 (save -v4), after "MAT-File Format" of The MathWorks: for each variable five words
 // (type, rows, columns, whether it is complex, bytes of the name), the name, then the real and the imaginary part, by

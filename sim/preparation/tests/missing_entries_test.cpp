@@ -7,7 +7,7 @@
 #include "core/runtime/error.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
-#include "sim/io/preparation.hpp"
+#include "sim/preparation/preparation.hpp"
 
 namespace spiked::sim {
 namespace {

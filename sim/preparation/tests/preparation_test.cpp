@@ -1,4 +1,4 @@
-#include "sim/io/preparation.hpp"
+#include "sim/preparation/preparation.hpp"
 
 #include <gtest/gtest.h>
 
