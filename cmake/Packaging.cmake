@@ -137,7 +137,7 @@ if(SPIKED_OPENBLAS)
   set(SPIKED_BLAS_PACKAGE "libopenblas-dev")
 endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libarmadillo-dev, ${SPIKED_BLAS_PACKAGE}, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
+    "libarmadillo-dev, ${SPIKED_BLAS_PACKAGE}, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libspiked0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 if(TARGET spiked_c)   # which the link libspiked.so needs
