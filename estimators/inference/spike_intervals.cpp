@@ -166,16 +166,6 @@ SpikeIntervals by_bootstrap(const Seen& seen, const Component& of, const stream:
     return found;
 }
 
-/// The component that is too near for a theory of single spikes, counted from 1; 0 if there is none. The rule is that
-/// of theory::spike_clusters; deviations are those of the strengths.
-std::size_t crowding(const std::vector<double>& strengths, const std::vector<double>& deviations, std::size_t i) {
-    for (const std::size_t j : {i - 1, i + 1})
-        if (j < strengths.size() &&
-            std::abs(strengths[i] - strengths[j]) <= theory::separation_of_spikes * deviations[std::min(i, j)])
-            return j + 1;
-    return 0;
-}
-
 }  // namespace
 
 std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& found,
@@ -217,9 +207,9 @@ std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& foun
                                     least_widths);
             continue;
         }
-        if (const std::size_t other = crowding(found.strengths, deviations, i)) {
+        if (const auto other = theory::close_neighbour(found.strengths, deviations, i, theory::separation_of_spikes)) {
             of.reason = fmt::format("component {} is nearer than {:g} deviations of the strength: their vectors mix",
-                                    other, theory::separation_of_spikes);
+                                    *other + 1, theory::separation_of_spikes);
             continue;
         }
         of = method == IntervalMethod::theory

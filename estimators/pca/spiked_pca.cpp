@@ -10,6 +10,7 @@
 #include "estimators/spectral/noise_level.hpp"
 #include "estimators/spectral/tracy_widom_rank.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
+#include "theory/laws/spike_clusters.hpp"
 #include "theory/laws/spiked_covariance.hpp"
 
 namespace spiked::estimators {
@@ -132,17 +133,12 @@ void add_mixing(SpikedPca& result, double gamma, double samples) {
 void note_close_components(SpikedPca& result) {
     std::vector<std::size_t> near;
     for (std::size_t i = 0; i < result.components; ++i)
-        for (const std::size_t j : {i - 1, i + 1})
-            if (j < result.components && std::abs(result.debiased[i] - result.debiased[j]) <
-                                             separation_of_components * result.debiased_errors[std::min(i, j)]) {
-                near.push_back(i + 1);
-                break;
-            }
+        if (theory::close_neighbour(result.debiased, result.debiased_errors, i, separation_of_components))
+            near.push_back(i + 1);
     if (near.empty()) return;
     result.note += fmt::format(
         "{}components {} have a neighbour nearer than {:g} standard errors of the eigenvalue: their vectors mix, so "
-        "that "
-        "the cosine of each is too high and its error too small; only together they span what the population's do",
+        "that the cosine of each is too high and its error too small; only together they span what the population's do",
         result.note.empty() ? "" : "; ", fmt::join(near, ", "), separation_of_components);
 }
 

@@ -36,6 +36,13 @@ bool apart_in_a_gap(const SeparableLaw& law, SignalStrength stronger, SignalStre
 
 }  // namespace
 
+std::optional<std::size_t> close_neighbour(std::span<const double> values, std::span<const double> errors,
+                                           std::size_t i, double separation) {
+    for (const std::size_t j : {i - 1, i + 1})
+        if (j < values.size() && std::abs(values[i] - values[j]) <= separation * errors[std::min(i, j)]) return j;
+    return std::nullopt;
+}
+
 std::vector<SpikeCluster> spike_clusters(const SeparableLaw& law, std::span<const SignalStrength> strengths,
                                          std::size_t rows, std::size_t columns) {
     std::vector<SpikeCluster> clusters;

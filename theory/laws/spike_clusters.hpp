@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,11 @@ namespace spiked::theory {
 /// Standard deviations of the stronger spike's estimated strength by which two strengths must differ for the law's
 /// predictions about each of the two to hold. See spike_clusters.
 inline constexpr double separation_of_spikes = 6.0;
+
+/// The neighbour of number i in a decreasing list that is at most `separation` standard errors away, those of the
+/// larger of the two: the vectors of both mix, and what is said of each alone fails.
+[[nodiscard]] std::optional<std::size_t> close_neighbour(std::span<const double> values, std::span<const double> errors,
+                                                         std::size_t i, double separation);
 
 /// Neighbouring spikes whose observed vectors mix. The law then describes the subspace that they span, and the mean of
 /// their outliers, but no single vector.

@@ -65,6 +65,16 @@ TEST(SpikeClusters, ASpikeInAGapIsSeparateFromOneAboveTheTopEdgeUnlessItsStrengt
     EXPECT_EQ(clusters(one_component, {{3.6 * scale}, {1.67 * scale}}), 1U);
 }
 
+TEST(CloseNeighbour, IsJudgedByTheErrorOfTheLargerOfTheTwo) {
+    const double values[] = {10.0, 7.0, 6.0, 1.0}, errors[] = {1.0, 0.25, 2.0, 9.0};
+    EXPECT_EQ(close_neighbour(values, errors, 0, 2.9), std::nullopt);
+    EXPECT_EQ(close_neighbour(values, errors, 0, 3.0), 1U);
+    EXPECT_EQ(close_neighbour(values, errors, 1, 3.0), 0U) << "the larger neighbour is named first";
+    EXPECT_EQ(close_neighbour(values, errors, 1, 2.9), std::nullopt);
+    EXPECT_EQ(close_neighbour(values, errors, 2, 2.5), 3U);
+    EXPECT_EQ(close_neighbour(values, errors, 3, 2.4), std::nullopt);
+}
+
 /// The strength at which a spike separates from a weaker one, against the fluctuation of the outlier and the slope of
 /// its curve by differences.
 TEST(SpikeClusters, SeparateAtTheStatedMultipleOfTheFluctuationOfTheStrongerSpike) {
