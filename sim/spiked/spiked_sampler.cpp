@@ -21,14 +21,6 @@ bool same_blocks(const SpikedModel& a, const SpikedModel& b) {
            a.column.same_as(b.column);
 }
 
-void require_student_rows(double degrees_of_freedom) {
-    if (!(degrees_of_freedom == 0.0 || (degrees_of_freedom > 2.0 && std::isfinite(degrees_of_freedom))))
-        throw usage_error(
-            "student_rows = {} is not possible (degrees of freedom above 2, where rows have a variance, or 0 for "
-            "none): give for example 5",
-            degrees_of_freedom);
-}
-
 void require_possible(const SpikedModel& model) {
     const std::size_t n = model.row.size();
     const std::size_t d = model.column.size();
@@ -50,7 +42,11 @@ void require_possible(const SpikedModel& model) {
         throw usage_error(
             "colouring in the eigenbasis of a matrix with missing entries is not possible (rotations change which are "
             "missing): use dense colouring");
-    require_student_rows(model.student_rows);
+    if (!(model.student_rows == 0.0 || (model.student_rows > 2.0 && std::isfinite(model.student_rows))))
+        throw usage_error(
+            "student_rows = {} is not possible (degrees of freedom above 2, where rows have a variance, or 0 for "
+            "none): give for example 5",
+            model.student_rows);
     if (model.colouring == Colouring::eigenbasis && model.student_rows > 0.0)
         throw usage_error(
             "rows of random scale cannot be coloured in the eigenbasis (a rotation mixes them): use dense colouring");

@@ -63,8 +63,6 @@ struct SpikedSample {
 /// missing, variances of another size, negative or not finite, a probability `seen` that is not above 0 and at most 1,
 /// degrees of freedom of rows that are neither 0 nor above 2. `sample` calls this function.
 void require_possible(const SpikedModel& model);
-/// Throws usage_error for a value that SpikedModel::student_rows cannot have.
-void require_student_rows(double degrees_of_freedom);
 
 /// The true vectors of one replicate, in the coordinates of the block.
 [[nodiscard]] SignalSides signal_sides(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,

@@ -123,34 +123,20 @@ sim::NotedMatrix read_in_study(const std::string& path, const sim::MatrixReading
     }
 }
 
-/// Throws usage_error where the signal does not fit, or blocks are to be drawn in a way that changes their law.
-void reject_impossible(const SpikedPoint& point) {
-    const std::size_t rank = point.strengths.size();
-    if (rank > std::min(point.rows, point.columns))
-        throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", rank, point.rows,
-                          point.columns);
-    point.left_vectors.require_room(point.rows, rank);
-    point.right_vectors.require_room(point.columns, rank);
-    sim::require_student_rows(point.student_rows);
+/// Throws usage_error where such blocks cannot be drawn, whatever their covariances.
+void reject_impossible(const SpikedPoint& point, const std::vector<SignalStrength>& strengths) {
     if (point.student_rows > 0.0 && point.seen < 1.0)
         throw usage_error("seen = {} is given beside student_rows (nothing is known of this noise): leave one out",
                           point.seen);
-    if (point.colouring != sim::Colouring::eigenbasis) return;
-    if (point.student_rows > 0.0)
-        throw usage_error(
-            "colouring = \"eigenbasis\" needs rows of one scale (a rotation mixes them), not student_rows = {}: use "
-            "dense",
-            point.student_rows);
-    if (!point.entries.gaussian())
-        throw usage_error(
-            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), not {}: use "
-            "dense",
-            point.entries.text());
-    if (point.seen < 1.0)
-        throw usage_error(
-            "colouring = \"eigenbasis\" needs all entries (a rotation changes which are missing), not seen = {}: use "
-            "dense",
-            point.seen);
+    sim::require_possible({.row = sim::Covariance::identity(point.rows),
+                           .column = sim::Covariance::identity(point.columns),
+                           .strengths = strengths,
+                           .entries = point.entries,
+                           .left_vectors = point.left_vectors,
+                           .right_vectors = point.right_vectors,
+                           .colouring = point.colouring,
+                           .seen = point.seen,
+                           .student_rows = point.student_rows});
 }
 
 /// What of the model has no kernels; empty where it has them.
@@ -205,7 +191,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
             point.left_vectors.text(), point.right_vectors.text()));
     }
     source.excess_kurtosis = theory::seen_kurtosis(point.entries.moments().kurtosis, point.seen) - 3.0;
-    reject_impossible(point);
+    reject_impossible(point, source.strengths);
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
     source.own_rows = !eigenbasis || is_diagonal(point.row);
     source.own_columns = !eigenbasis || is_diagonal(point.column);

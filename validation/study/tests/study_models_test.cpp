@@ -143,9 +143,7 @@ TEST(StudyModels, AVarianceProfileWithoutALawIsRejected) {
 }
 
 TEST(StudyModels, ScoresInPlaceOfLeftVectorsHaveTheSameLimits) {
-    const auto with = [](const std::string& vectors) {
-        return square + "signal = { strength = 3.0" + vectors + " }";
-    };
+    const auto with = [](const std::string& vectors) { return square + "signal = { strength = 3.0" + vectors + " }"; };
     const Experiment fixed = read(with(""));
     const Experiment random = read(with(", left_vectors = \"scores:gaussian\""));
     ASSERT_FALSE(fixed.cells[0].limits.empty());
@@ -167,7 +165,7 @@ TEST(StudyModels, RowsOfRandomScaleHaveNoLimits) {
     expect_rejected(with("student_rows = 2"), "above 2, where rows have a variance");
     expect_rejected(with("student_rows = -1"), "\"student_rows\" must be a number");
     expect_rejected(with("student_rows = 5", "\nseen = 0.5"), "beside student_rows");
-    expect_rejected(with("student_rows = 5, colouring = \"eigenbasis\""), "rows of one scale");
+    expect_rejected(with("student_rows = 5, colouring = \"eigenbasis\""), "rows of random scale cannot be coloured");
 }
 
 TEST(StudyModels, CountsHaveTheirMeansAsSignal) {
@@ -375,7 +373,8 @@ TEST(StudyModels, ImpossibleModelsAreReportedWithTheirPlaces) {
                     "\"thresold\" of unit is not possible; did you mean \"threshold\"?");
     expect_rejected(square + "signal = { strength = 3.0, vectors = \"localised:40\" }", "localised");
     expect_rejected(square + "signal = { strength = 3.0, left_vectors = \"eigen:col:1\" }", "eigen");
-    expect_rejected(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }", "needs Gaussian entries");
+    expect_rejected(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }",
+                    "of \"laplace\" entries is not possible");
     expect_rejected(square + "signal = { strength = [3.0, -1.0] }", "strength -1 is not possible");
 }
 
