@@ -133,9 +133,8 @@ estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_co
                                    const estimators::AnalysedBlock& block, const sim::SeenEntries& entries) {
     estimators::KnownCovariances whole{noise_of(row, block.block().n_rows, "row_noise"),
                                        noise_of(column, block.block().n_cols, "col_noise")};
-    if (entries.missing > 0)
-        whole = estimators::noise_of_seen(std::move(whole), entries.row_weights, entries.column_weights.t());
-    return estimators::restricted(whole, block.kept_rows(), block.kept_columns());
+    return estimators::restricted(noise_of_seen(std::move(whole), entries.row_weights, entries.column_weights.t()),
+                                  block.kept_rows(), block.kept_columns());
 }
 
 /// All singular values of a matrix, as a caller gives them.

@@ -237,10 +237,9 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
                                    Data& data) {
     estimators::KnownCovariances whole{known_covariance(arguments.text("--row-spectrum"), data.whole.rows),
                                        known_covariance(arguments.text("--col-spectrum"), data.whole.columns)};
-    if (data.entries.missing > 0)
-        whole = estimators::noise_of_seen(std::move(whole), data.entries.row_weights, data.entries.column_weights.t());
-    const estimators::KnownNoise known =
-        estimators::restricted(whole, data.block ? data.block->kept_rows() : arma::uvec(), data.kept_columns);
+    const estimators::KnownNoise known = estimators::restricted(
+        noise_of_seen(std::move(whole), data.entries.row_weights, data.entries.column_weights.t()),
+        data.block ? data.block->kept_rows() : arma::uvec(), data.kept_columns);
     for (auto& method : chosen) {
         if (data.entries.missing > 0) estimators::reject_whole_counts(method, data.entries.share);
         method = method.knowing(known);

@@ -38,7 +38,7 @@ std::optional<NoiseCovariance> restricted(const std::optional<arma::mat>& covari
 }  // namespace
 
 KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, arma::vec column_weights) {
-    if (!whole.row && !whole.column) return whole;
+    if (row_weights.is_empty() || (!whole.row && !whole.column)) return whole;
     row_weights.replace(0.0, 1.0);
     column_weights.replace(0.0, 1.0);
     const bool rows = is_correlated(whole.row), columns = is_correlated(whole.column);

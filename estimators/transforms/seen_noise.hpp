@@ -17,7 +17,8 @@ struct KnownCovariances {
 /// variances, A_ii B_kk u_i w_k. That is separable where A and B are diagonal, with A_ii u_i and B_kk w_k, or where one
 /// of them is and the weights of its side are equal, u: then the diagonal of the other is multiplied by u times its
 /// weights. A side that is not known counts as white; it stays unknown where its weights are equal. Weights 0, of rows
-/// and columns of which nothing is seen, leave their variances. Throws usage_error where the noise is not separable.
+/// and columns of which nothing is seen, leave their variances. No weights: all entries are seen. Throws usage_error
+/// where the noise is not separable.
 [[nodiscard]] KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, arma::vec column_weights);
 
 /// The same restricted to the rows and columns that were kept.

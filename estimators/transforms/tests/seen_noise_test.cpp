@@ -52,6 +52,9 @@ TEST(SeenNoise, LeavesASideUnknownThatNeedsNothing) {
     EXPECT_FALSE(noise_of_seen({known_variances, std::nullopt}, one, equal).column);
     EXPECT_FALSE(noise_of_seen({std::nullopt, correlated()}, one, equal).row);
     EXPECT_FALSE(noise_of_seen({}, equal, {1.0, 2.0, 3.0}).row);
+    EXPECT_TRUE(arma::approx_equal(*noise_of_seen({known_variances, correlated()}, {}, {}).row, known_variances,
+                                   "absdiff", 0.0))
+        << "without weights all entries are seen";
     // Columns of which nothing is seen keep their variances.
     const auto seen = noise_of_seen({std::nullopt, known_variances}, one, {2.0, 0.0, 2.0});
     EXPECT_EQ((*seen.column)(1), 2.0);
