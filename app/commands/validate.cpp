@@ -131,33 +131,21 @@ void print_notes_on_untested(const Arguments& arguments, const validation::OpenD
     const auto titles = validation::dump_titles(names);
     const std::string side = arguments.text("--side");
     for (std::size_t i = 0; i < titles.size(); ++i)
-        for (const auto& [id, needs] : validation::claims_about_blocks) {
-            if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), id) == wanted.end()) continue;
-            const auto& path = names[i];
-            const auto claim = std::find_if(claims.begin(), claims.end(), [&, id = id](const auto& one) {
-                return one.id == id && one.on == titles[i];
-            });
-            const auto tests = [&](std::string_view criterion) {
-                return std::any_of(claim->criteria.begin(), claim->criteria.end(),
-                                   [&](const auto& one) { return one.name.starts_with(criterion); });
-            };
-            const bool rope = id == "rope.cost";
+        for (const auto& about : validation::claims_about_blocks) {
+            if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), about.id) == wanted.end()) continue;
+            const auto claim = std::find_if(claims.begin(), claims.end(),
+                                            [&](const auto& one) { return one.id == about.id && one.on == titles[i]; });
             if (claim == claims.end()) {
-                print_note(arguments, fmt::format("{} is not tested on {}: it has no {}, or all of them are zero", id,
-                                                  path, needs));
-            } else if (rope) {
-                if (!tests("rotation"))
-                    print_note(arguments,
-                               fmt::format("{}: the cost of the rotary embedding is not tested on {}: the file does "
-                                           "not say how its keys were rotated",
-                                           id, path));
-            } else {
-                for (const char* one : {"key", "value"})
-                    if ((side.empty() || side == one) && !tests(std::string(one) + "s"))
-                        print_note(arguments,
-                                   fmt::format("{} is not tested on the {}s of {}: there are none, or all are zero", id,
-                                               one, path));
+                print_note(arguments, fmt::format("{} is not tested on {}: it has no {}, or all of them are zero",
+                                                  about.id, names[i], about.needs));
+                continue;
             }
+            for (const auto& part : about.parts)
+                if ((side.empty() || side == part.side) &&
+                    std::none_of(claim->criteria.begin(), claim->criteria.end(),
+                                 [&](const auto& one) { return one.name.starts_with(part.criteria); }))
+                    print_note(arguments, fmt::format("{} is not tested on {} of {}: {}", about.id, part.what, names[i],
+                                                      part.why_untested));
         }
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -160,17 +161,31 @@ struct Claim {
 [[nodiscard]] RegistryEntry entry_of(const Claim& claim);
 [[nodiscard]] const Registry<Claim>& claims();
 struct OpenDumps;
-/// The claims that can be judged on the blocks and heads of a dump, by id, and what a dump must have for each.
-struct ClaimAboutBlocks {
-    std::string_view id, needs;
+/// A part of a claim that a dump may lack.
+struct PartOnDump {
+    std::string_view criteria;  ///< with which the names of its criteria begin
+    std::string_view side;      ///< of the dump: key or value
+    std::string_view what, why_untested;
 };
-inline constexpr ClaimAboutBlocks claims_about_blocks[] = {{"one-bit-saved", "blocks"},
-                                                           {"adaptive-rank", "blocks"},
-                                                           {"rope.cost", "keys"},
-                                                           {"spectrum.gain", "heads of 512 tokens"}};
+/// A claim that can be judged on the blocks and heads of a dump.
+struct ClaimAboutBlocks {
+    std::string_view id;
+    std::string_view needs;   ///< what a dump must have for it
+    std::string_view random;  ///< what its errors are over
+    std::span<const PartOnDump> parts;
+};
+inline constexpr PartOnDump keys_and_values[] = {{"keys", "key", "the keys", "there are none, or all are zero"},
+                                                 {"values", "value", "the values", "there are none, or all are zero"}};
+inline constexpr PartOnDump rotated_keys[] = {
+    {"rotation", "key", "the rotary embedding", "the file does not say how its keys were rotated"}};
+inline constexpr ClaimAboutBlocks claims_about_blocks[] = {
+    {"one-bit-saved", "blocks", "rotations", keys_and_values},
+    {"adaptive-rank", "blocks", "rotations", keys_and_values},
+    {"rope.cost", "keys", "random orders of the tokens", rotated_keys},
+    {"spectrum.gain", "heads of 512 tokens", "rotations", keys_and_values}};
 /// These claims for each of the dumps, whose titles are Claim::on, in blocks of so many tokens. A claim is left out
-/// where the dump has no blocks for it: rope.cost needs keys, spectrum.gain heads of 512 tokens, and a side that is all
-/// zero decides nothing. A verdict holds for that dump only, not for others of its kind.
+/// where the dump has no blocks for it; a side that is all zero decides nothing. A verdict holds for that dump only,
+/// not for others of its kind.
 [[nodiscard]] std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
                                                  const std::vector<std::string>& titles, std::size_t block_tokens);
 /// The titles of dumps, from their names (OpenDumps::name_of): file names, or the whole name where two are equal.

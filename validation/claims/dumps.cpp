@@ -157,13 +157,14 @@ std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
     for (std::size_t i = 0; i < open->dumps.size(); ++i) {
         const sim::KvDump& dump = *open->dumps[i];
         const auto about = [&](std::string_view id) {
+            const auto& row = *std::ranges::find(claims_about_blocks, id, &ClaimAboutBlocks::id);
             Claim claim = *find_claim(id);
             claim.on = titles[i];
             claim.expected_verdict = PrintedVerdict::none;
             claim.refuted_as = ClaimKind::does_not_transfer;
             claim.note =
                 fmt::format("errors are over {} {} with the blocks fixed: they say nothing about other blocks or dumps",
-                            dump_trials, id == "rope.cost" ? "random orders of the tokens" : "rotations");
+                            dump_trials, row.random);
             claim.criteria.clear();
             claim.in_study.reset();
             return claim;
