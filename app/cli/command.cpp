@@ -117,7 +117,7 @@ std::string own_help(const Command& command) {
 /// The suffix of a file name (`.npz` of `folder/data.npz:x`) if some command reads or writes such files, else "".
 std::string known_suffix(const std::string& path) {
     static const std::set<std::string> known = [] {
-        std::set<std::string> all = {".svg", ".png", ".pdf", ".json", ".tex"};
+        std::set<std::string> all = {".json", ".tex"};
         for (const auto& command : commands()) {
             all.insert(command.positionals.suffixes.begin(), command.positionals.suffixes.end());
             for (const auto& option : command.options)
@@ -416,7 +416,11 @@ void print_data(std::string_view text) {
 void print_json(const Json& document) { print_data(document.text(2) + "\n"); }
 
 OptionSpec device_option(std::string help, std::string fallback) {
-    return {"--device", any_text("auto|cpu|cuda:0|emulated"), std::move(help), std::move(fallback)};
+    return {"--device", one_of_or({"auto", "cpu", "emulated"}, "cuda:0"), std::move(help), std::move(fallback)};
+}
+
+OptionSpec plot_option(const std::string& what) {
+    return {"--plot", file_with({".svg", ".png", ".pdf"}, "FILE"), what + ": .svg, .png or .pdf"};
 }
 
 OptionSpec threads_option(std::string_view what, std::string fallback) {

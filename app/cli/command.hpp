@@ -87,6 +87,8 @@ void keep_apart(const std::string& output, const std::string& other);
 
 /// `--device`; without a fallback a command does something else where it is not given.
 [[nodiscard]] OptionSpec device_option(std::string help, std::string fallback = "");
+/// `--plot`, a picture of this.
+[[nodiscard]] OptionSpec plot_option(const std::string& what);
 /// `--threads`; `what` is what does not depend on it, with its verb.
 [[nodiscard]] OptionSpec threads_option(std::string_view what = "results do", std::string fallback = "0");
 

@@ -215,7 +215,7 @@ Command bench_quantize_command() {
         0,
         0,
         {seconds_option("5"),
-         device_option("time batches on this device and on all processors instead, by the wall clock"), plot_option()},
+         device_option("time batches on this device and on all processors instead, by the wall clock"), bars_option()},
         run_quantize};
 }
 
@@ -230,7 +230,7 @@ Command bench_cache_command() {
              {"--dim", whole("D", 2, 1024), "channels of a head", "128"},
              {"--bits", whole("B", 1, 8), "bits of an entry", "2"},
              seconds_option("5"),
-             plot_option()},
+             bars_option()},
             run_cache};
 }
 
@@ -241,7 +241,7 @@ Command bench_theory_command() {
             {},
             0,
             0,
-            {seconds_option("2"), plot_option()},
+            {seconds_option("2"), bars_option()},
             run_theory};
 }
 
@@ -273,7 +273,7 @@ Command bench_trial_command() {
               "with --device: precision of the entries", "float"},
              seconds_option("5"),
              device_option("time trials of studies on this device and on all processors instead, by the wall clock"),
-             plot_option()},
+             bars_option()},
             run_trial};
 }
 

@@ -135,7 +135,7 @@ Command bench_decompose_command() {
          {"--threads", whole("N", 0, 4096),
           "time this program on N threads and on one instead, by the wall clock: a large block is shared, of smaller "
           "ones each thread has a batch (0: one for each processor)"},
-         plot_option()},
+         bars_option()},
         run_decompose};
 }
 

@@ -75,8 +75,6 @@ OptionSpec seconds_option(const std::string& fallback) {
     return {"--seconds", number("S", {.above = 0.0}), "about how many seconds to measure", fallback};
 }
 
-OptionSpec plot_option() {
-    return {"--plot", any_text("FILE"), "bar chart of the rates per second: .svg, .png or .pdf"};
-}
+OptionSpec bars_option() { return plot_option("bar chart of the rates per second"); }
 
 }  // namespace spiked::app

@@ -37,6 +37,7 @@ void plot_timings(const Arguments& arguments, const std::string& title, const st
 [[nodiscard]] spiked::cuda::Device device_beside_the_cpu(const Arguments& arguments);
 
 [[nodiscard]] OptionSpec seconds_option(const std::string& fallback);
-[[nodiscard]] OptionSpec plot_option();
+/// `--plot` of benchmarks.
+[[nodiscard]] OptionSpec bars_option();
 
 }  // namespace spiked::app

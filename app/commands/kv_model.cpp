@@ -215,9 +215,8 @@ Command kv_retrieve_command() {
         model_method_option(),
         several_bits_option("1,2,3"),
         budget_option(),
-        {"--plot", any_text("FILE"),
-         "draw the attention of the first prompt's questions before and after compression, or of --prompts-file a "
-         "heatmap of the recall by context; as .svg, .png or .pdf"},
+        plot_option("the attention of the first prompt's questions before and after compression as a picture, or of "
+                    "--prompts-file a heatmap of the recall by context"),
         {"--plot-rows", one_of<reports::AnswerRows>(), "rows of that heatmap", "depth"},
         store_option("keep every answer to --prompts-file in a store; the same command again resumes"),
         threads_option(),

@@ -284,7 +284,7 @@ Command kv_frontier_command() {
                      "--model: {} or {}",
                      fmt::join(of_models.begin(), of_models.end() - 1, ", "), of_models.back()),
          "relative_l2"},
-        {"--plot", any_text("FILE"), "draw the error against stored bits with the convex hull; as .svg, .png or .pdf"},
+        plot_option("the error against stored bits with the convex hull as a picture"),
         {"--at", number("BITS", {.above = 0.0, .most = 64.0}),
          "also list every method's error, interpolated to this many stored bits per entry, the smallest first"}};
     std::vector<OptionSpec> more = measuring_options("1,2,3,4");

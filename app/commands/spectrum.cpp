@@ -372,7 +372,7 @@ Command spectrum_command() {
         {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95"},
         {"--denoised", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the estimated signal"},
         {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal"},
-        {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf"},
+        plot_option("singular values, bulk edge and fitted noise as a picture"),
     };
     const auto computing = in_group(
         "How it is decomposed",

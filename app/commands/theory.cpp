@@ -293,7 +293,7 @@ Command theory_command() {
          "fraction of the entries that are seen, at random, the others missing: the law of the noise of spiked "
          "spectrum --missing uniform, and the error against this fraction",
          "1"},
-        {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf"}};
+        plot_option("the phase transition as a picture")};
     const std::vector<OptionSpec> of_profile = profile_options();
     const auto of_noise =
         in_group("The eigenvalues of the noise",
