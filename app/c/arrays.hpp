@@ -7,7 +7,7 @@
 
 namespace spiked::c {
 
-/// What is done with NaN in an input: they are errors, whose message may offer to say how entries are missing, or kept.
+/// The treatment of NaN in an input: errors, whose message may offer to say how entries are missing, or kept.
 enum class Nans { rejected, offered, kept };
 
 /// A copy of an input in double. Throws usage_error for a description that is wrong, input_error for NaN and

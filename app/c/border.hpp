@@ -27,7 +27,7 @@ public:
     OneBlasThread& operator=(const OneBlasThread&) = delete;
 };
 
-/// What this thread has asked by spiked_stop_when.
+/// The question that this thread has set by spiked_stop_when.
 [[nodiscard]] StopQuestion stop_question() noexcept;
 
 /// The number of threads that this thread has asked for by spiked_use_threads.

@@ -19,7 +19,7 @@ namespace spiked::app {
 [[nodiscard]] std::string timing_rows(const std::vector<Timing>& timings, int digits);
 [[nodiscard]] std::string timing_table(const std::vector<Timing>& timings);
 [[nodiscard]] std::string numpy_line(const Json& numpy);
-/// What the numbers of timings on a device are; with places for the batch and the threads of the CPU.
+/// A note on the numbers of timings on a device, with places for the batch and the threads of the CPU.
 inline constexpr const char* wall_clock_note =
     "microseconds of wall-clock time a block, in batches of {} in the memory of the device; cpu: {} threads; p10 is "
     "close to the time on a quiet machine.\n";

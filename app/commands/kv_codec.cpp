@@ -80,7 +80,7 @@ std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& f
         reports::ledger_text(found.ledger.per_entry(static_cast<double>(found.entries))));
 }
 
-/// What to change, in a method that kernels would code but for its last tokens.
+/// Advice for a method that kernels would code but for its last tokens.
 std::string way_to_kernels(const codec::EncodePlan& plan) {
     const auto kivi = plan.cache ? std::nullopt : estimators::kivi_options(plan.method.quantizer, plan.quantizer);
     if (!kivi || kivi->residual == 0) return "";

@@ -11,7 +11,7 @@
 namespace spiked::app {
 namespace {
 
-/// What theory says of the samples of one covariance.
+/// The predictions for samples of one covariance.
 struct CovarianceAnswers {
     AspectRatio aspect;
     double noise_variance;

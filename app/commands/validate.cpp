@@ -101,7 +101,7 @@ struct Pages {
         });
     }
 
-    /// Of a run that ended early: the other pages stay as they were.
+    /// Writes the page of a run that ended early; the other pages stay as they were.
     void write_undecided(const Arguments& arguments, const Found& found,
                          const std::vector<std::string>& without_verdict) const {
         finish(junit, [&] { return reports::claims_junit(found, without_verdict); });

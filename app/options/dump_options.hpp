@@ -10,13 +10,13 @@ constexpr const char* how_it_is_measured = "How it is measured";
 /// How a file stores its cache: names, layout, format; and which of its tokens are read.
 [[nodiscard]] const std::vector<OptionSpec>& storage_options();
 [[nodiscard]] const std::vector<OptionSpec>& token_options();
-/// Of whichever of these options the command has. Throws input_error for an argument that is the folder of a model.
+/// Reads those of these options that the command has. Throws input_error for an argument that is the folder of a model.
 [[nodiscard]] sim::DumpOptions read_dump_options(const Arguments& arguments);
 
 /// The options of every command that measures blocks of dumps, and the part of a plan that they determine.
 [[nodiscard]] const std::vector<OptionSpec>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
-/// Those of these options that were given, by their names, and the plan of dumps that are read again with them.
+/// The options among these that were given, by their names, and the plan of dumps that are read again with them.
 [[nodiscard]] Json dump_settings(const Arguments& arguments);
 [[nodiscard]] validation::KvPlan read_dump_plan(const Json& settings, std::vector<std::string> dumps);
 

@@ -89,7 +89,7 @@ public:
     KeyRotary(const KvContainerHeader& header, const std::string& where);
     [[nodiscard]] arma::mat derotated(const BlockPlace& place, arma::mat rows) const;
     [[nodiscard]] arma::mat applied(const BlockPlace& place, arma::mat rows) const;
-    /// That of the dump, if keys are coded without it.
+    /// The rotary embedding of the dump, if keys are coded without it.
     [[nodiscard]] const std::optional<sim::DumpRotary>& taken_off() const { return rotary_; }
 
 private:

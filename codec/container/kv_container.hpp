@@ -70,7 +70,7 @@ struct BlockPlace {
     /// Its tensors, keys before values, and of each of them the number of heads from `head` on.
     [[nodiscard]] std::vector<std::size_t> tensors(const KvContainerHeader& header) const;
     [[nodiscard]] std::size_t heads(const KvContainerHeader& header) const;
-    /// Of all its heads.
+    /// The number of channels of all its heads.
     [[nodiscard]] std::size_t channels(const KvContainerHeader& header) const;
     /// Whether the block is full. Full blocks are coded; the partial last block of a head is stored in fp16. That of a
     /// cache method is always full.

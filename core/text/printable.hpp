@@ -9,7 +9,7 @@ namespace spiked {
 
 /// A name from a file for a one-line message: in quotes, with control characters escaped, cut at 80 bytes.
 [[nodiscard]] std::string in_quotes(std::string_view name);
-/// The same without quotes, for a table.
+/// The name without quotes, for a table.
 [[nodiscard]] std::string printable(std::string_view name);
 
 /// Text of a user or a file that is safe to print on a terminal, with `?` in place of control characters and bytes that

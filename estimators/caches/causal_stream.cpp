@@ -22,7 +22,7 @@ double repaid_over(std::size_t blocks, std::size_t tokens) {
     return blocks < 4 ? 4.0 - static_cast<double>(blocks) : static_cast<double>(blocks) / 4.0;
 }
 
-/// Of B: how far a block may be from the bits that are due to it.
+/// How far a block may be from the bits that are due to it, as a fraction of B.
 constexpr double block_tolerance = 0.03;
 constexpr double first_tolerance = 0.005;
 

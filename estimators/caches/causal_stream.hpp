@@ -33,7 +33,7 @@ public:
     /// The rows of the next block as a decoder returns them; adds the bits that are stored for them, with those of the
     /// header before the first block.
     [[nodiscard]] arma::mat code(const arma::mat& rows, double& bits);
-    /// That of a CausalEncoder.
+    /// The header of the CausalEncoder.
     [[nodiscard]] const std::vector<std::uint8_t>& header() const { return encoder_.header(); }
 
 private:

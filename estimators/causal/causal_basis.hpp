@@ -29,7 +29,7 @@ public:
     /// Costs 2 m^2 multiplications a row.
     void add(const RowMatrix& rows);
     [[nodiscard]] std::size_t tokens() const { return tokens_; }
-    /// Of its sums, in memory.
+    /// The memory that its sums take.
     [[nodiscard]] std::size_t bytes() const;
     void set_step(double step) { step_ = step; }
     /// Before any row: the identity and a variance of 4 D^2. Without `rotate` the channels stay the columns; without

@@ -103,7 +103,7 @@ std::optional<double> rms_octave(const arma::mat& rows) {
     return std::log2(spread);
 }
 
-/// What one of at most 10 steps gives, the one whose rate is nearest to `bits`, and that step. `code_at` returns the
+/// The code of that one of at most 10 steps whose rate is nearest to `bits`, and that step. `code_at` returns the
 /// rate and the code of a step. The first step is 2^octave; none is finer than 2^-20 of the root mean square 2^spread,
 /// where rows that predict each other exactly take few bits at any step.
 template <class CodeAt>
@@ -263,7 +263,7 @@ CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShap
     if (rows.is_empty()) throw usage_error("a matrix without rows cannot be coded");
     const auto entries = static_cast<double>(rows.n_elem);
     const std::optional<double> spread = rms_octave(rows);
-    // What a short sequence leaves out of the count: the header and the length of a block are for 128 tokens.
+    // A short sequence bears a part of the overhead only: the header and the length of a block are for 128 tokens.
     const double part = std::min(1.0, static_cast<double>(rows.n_rows) / static_cast<double>(causal_block));
     return nearest_code(bits, spread.value_or(0.0) + 1.0 - bits, spread, tolerance,
                         [&](int step) {

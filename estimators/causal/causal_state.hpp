@@ -39,7 +39,7 @@ public:
     [[nodiscard]] std::size_t bytes() const;
 
 private:
-    /// What a token's indices are chosen or read by, and where they go.
+    /// The numbers by which a token's indices are chosen or read, and the place where they go.
     struct Token {
         std::size_t number;  ///< within the block
         std::span<const double> prediction;

@@ -40,7 +40,7 @@ public:
         return static_cast<double>(costs[escape]) + shift + 2.0 * static_cast<double>(std::bit_width(rest));
     }
     void update_costs();
-    /// Of its counts and costs, in memory.
+    /// The memory that its counts and costs take.
     [[nodiscard]] std::size_t bytes() const;
 
     static constexpr std::int64_t largest = std::int64_t{1} << 42;

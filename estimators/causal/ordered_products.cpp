@@ -13,7 +13,7 @@ namespace {
 using Quad [[gnu::vector_size(32), gnu::may_alias]] = double;
 constexpr std::size_t quad_lanes = 4;
 
-// From and to any address.
+// Loads from and stores to any address.
 SPIKED_ORDERED void load(Quad& quad, const double* at) { std::memcpy(&quad, at, sizeof quad); }
 SPIKED_ORDERED void store(double* at, const Quad& quad) { std::memcpy(at, &quad, sizeof quad); }
 

@@ -28,7 +28,7 @@ double normal_quantile(double confidence) {
     return boost::math::quantile(boost::math::complement(boost::math::normal(), 0.5 * (1.0 - confidence)));
 }
 
-/// What both methods know of a block.
+/// The spectrum of a block as both methods use it.
 struct Seen {
     const EstimatedNoise& noise;
     const EstimatedNoise& observed;  ///< the eigenvalues behind the components as they are

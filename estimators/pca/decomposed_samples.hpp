@@ -14,7 +14,7 @@ struct DecomposedSamples {
     Shape shape;                          ///< degrees of freedom x features
 };
 
-/// Of prepared samples, whose constant features centring has made zero; zero features of samples that are not centred
+/// Decomposes prepared samples, whose constant features centring has made zero; zero features of others
 /// are left out too. `degrees_of_freedom` is the number of samples, less one where they are centred: such samples have
 /// rank n - 1 at most, and the last value of wide data, a rounding error, is left out. Samples of zero alone have no
 /// values. Throws input_error for NaN and infinity. Cost and accuracy are those of AnalysedBlock, of values alone.

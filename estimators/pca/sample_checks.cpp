@@ -21,7 +21,7 @@ double excess_kurtosis(const arma::vec& values) {
     return (n - 1.0) / ((n - 2.0) * (n - 3.0)) * ((n + 1.0) * plain + 6.0);
 }
 
-/// What components take away from the mean square of the residuals, in units of the noise level, and per unit of the
+/// The part of the mean square of the residuals that components take away, in units of the noise level, per unit of the
 /// squared entry of their vectors. With z the sample eigenvalue and c and f the squared cosines of the right vector and
 /// of the scores, a feature with loading v has the mean square 1 + (l - 1 - z c) v^2 left, a sample with the score g
 /// has 1 + (l - z f) g^2 / p.

@@ -29,7 +29,7 @@ enum class GroupAxis { key, value };
 [[nodiscard]] GroupAxis group_axis(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(GroupAxis axis);
 
-/// What is set for all methods of a command at once; options of one quantizer are in its name (QuantizerSpec). The
+/// The options of all methods of a command at once; those of one quantizer are in its name (QuantizerSpec). The
 /// options among the members have an entry in a table in quantizer_options.cpp, from which their specs and their JSON
 /// follow.
 struct QuantizerOptions {
@@ -74,10 +74,10 @@ void set_option(QuantizerOptions& options, std::string_view key, const Json& val
 // Options in documents. A document has the options of its list, in the order of the list, under the keys of json_key.
 // Lists never change, because files are compared and read by them; a new format has a new list.
 
-/// Of measurements of dumps and models, whose axis is that of each tensor.
+/// The options in measurements of dumps and models, whose axis is that of each tensor.
 inline constexpr std::string_view options_in_stores[] = {"--rotation",        "--codebook",  "--norm",  "--factor-bits",
                                                          "--factor-codebook", "--open-loop", "--group", "--residual"};
-/// Of a `.spkv` file, whose axis is that of each tensor.
+/// The options in a `.spkv` file, whose axis is that of each tensor.
 inline constexpr std::string_view options_in_containers[] = {
     "--rotation", "--codebook", "--norm", "--group", "--residual", "--factor-bits", "--factor-codebook", "--open-loop"};
 inline constexpr std::string_view options_in_golden_vectors[] = {

@@ -110,8 +110,8 @@ public:
         const std::span<const double> values(scaled_values_.data() + block * short_side_, short_side_);
         const bool by_gram =
             gram_ && by_gram_[block] && values[wanted - 1] > GramReduction::smallest_for_vectors * values[0];
-        // With the Gram matrix, left reflectors are stored for one block at a time; the other arrays of that block lie
-        // behind those of the batch, at index `room_`, or, of a single block that was reduced for its values, in place.
+        // With the Gram matrix, left reflectors are stored for one block at a time. The other arrays of that block lie
+        // behind those of the batch, at index `room_`; those of a single block that was reduced for its values stay.
         const std::size_t place = gram_ && !by_gram && kept_.size() > 0 ? room_ : block;
         if (place != block) bidiagonalise_again(block, place);
         bidiagonal_.vectors(bidiagonal(place), values, wanted);

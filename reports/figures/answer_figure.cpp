@@ -12,7 +12,7 @@
 namespace spiked::reports {
 namespace {
 
-/// What the rows of the map select by; no value for a part of the results that they do not show.
+/// The value by which the rows of the map select; none for a part of the results that they do not show.
 std::optional<std::size_t> row_value(const validation::Recall& part, AnswerRows rows) {
     if (!part.context) return {};
     return rows == AnswerRows::depth ? part.tenth : part.needles;

@@ -82,7 +82,7 @@ struct Curve {
     int point;
 };
 
-/// What is shown besides the curves of the outlier above the top edge.
+/// The curves that are shown besides those of the outlier above the top edge.
 struct Shown {
     bool points = false;  ///< marked strengths
     bool gaps = false;    ///< outliers in gaps, as thinner curves

@@ -21,7 +21,7 @@ struct SummaryGroup {
     std::vector<SummaryRow> rows;
 };
 
-/// What a user of the method loses, with numbers of the run.
+/// The loss of a user of the method, with numbers of the run.
 struct SummaryLoss {
     std::string title;
     std::string text;

@@ -56,7 +56,7 @@ std::vector<std::string> titles_of(const std::vector<const ClaimOutcome*>& claim
     return titles;
 }
 
-/// What makes the verdicts of two stores of claims differ without any number that differs.
+/// Notes on settings that make the verdicts of two stores of claims differ although no number does.
 std::string notes_on(const ClaimComparison& found, const ComparedNames& names) {
     std::string text;
     if (found.a.tier != found.b.tier)

@@ -123,7 +123,7 @@ bool begins_json(std::string_view head) {
     return next == inside.npos || inside[next] != ',' || (next > 0 && !inside.substr(next).starts_with(",]"));
 }
 
-/// Numbers in braces.
+/// Whether the text begins with numbers in braces, as Mathematica writes lists.
 bool begins_mathematica(std::string_view head) {
     const std::size_t first = head.find_first_not_of(" \t\r\n");
     if (first == head.npos || head[first] != '{') return false;
@@ -131,7 +131,7 @@ bool begins_mathematica(std::string_view head) {
     return next != head.npos && std::string_view("{-.0123456789").find(head[next]) != std::string_view::npos;
 }
 
-/// A number, then numbers with their places, which begin at 1: "1 1:0.5 3:2".
+/// Whether the first line is a number and then numbers with their places, which begin at 1: "1 1:0.5 3:2".
 bool begins_libsvm(std::string_view head) {
     std::size_t cells = 0;
     bool pairs = true;
@@ -145,13 +145,13 @@ bool begins_libsvm(std::string_view head) {
     return pairs && cells > 2;
 }
 
-/// The first line of a table of Eurostat, whose first cell joins the keys of a row.
+/// Whether the first line is that of a table of Eurostat, whose first cell joins the keys of a row.
 bool begins_eurostat(std::string_view head) {
     const std::string_view keys = head.substr(0, head.find_first_of("\t\r\n"));
     return keys.size() < head.size() && (keys.ends_with("\\TIME_PERIOD") || lower_case(keys).ends_with("\\time"));
 }
 
-/// The commands with which R's dump() writes an object: NAME <- and its structure.
+/// Whether the text begins as R's dump() writes an object: NAME <- and its structure.
 bool begins_r_dump(std::string_view head) {
     const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
     return line.size() < head.size() && line.ends_with(" <-") && line.find_first_of(",;\t") == line.npos;
@@ -179,7 +179,7 @@ std::string json_advice(std::string_view head) {
 
 bool is_control_byte(char c) { return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f'; }
 
-/// What a file is that should have the format `expected`; nothing where it may have it.
+/// The other format of a file that should have the format `expected`; nothing where it may have that one.
 std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& expected) {
     // The first bytes of a safetensors file are a length and may equal those of another format. So a file that begins
     // as expected is what it should be, and safetensors, which is first in the table, is the last guess.
@@ -191,7 +191,7 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
         if (const ForeignFormat* foreign = foreign_format(inside))
             return OtherFormat{fmt::format("gzip-compressed, and inside {}", foreign->what),
                                foreign->packed ? foreign->advice : unpack};
-        // What lies in two layers of gzip could unpack to itself.
+        // Two layers of gzip are not unpacked, because a file could unpack to itself.
         if (reads_gzip(expected) && !inside.starts_with(gzip_beginning) && !recognise(inside, expected))
             return std::nullopt;
         return OtherFormat{"gzip-compressed", unpack};

@@ -42,7 +42,7 @@ struct FileFormat {
 /// How a matrix in each kind of file is named, for help texts: `FILE(.npz:name|.npy|.csv)`.
 [[nodiscard]] std::string matrix_forms();
 
-/// What stands before each variable of a MAT-file of level 4.
+/// The header of each variable of a MAT-file of level 4.
 struct Mat4Head {
     std::endian order = std::endian::little;
     std::uint32_t type = 0;  ///< tens: type of the numbers, 0 to 5; units: full, text or sparse

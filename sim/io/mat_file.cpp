@@ -31,7 +31,7 @@ constexpr std::uint32_t sparse_class = 5;
 constexpr std::uint32_t opaque_class = 17;
 /// Enough for the flags, 32 dimensions and the name of a variable.
 constexpr std::size_t most_head_bytes = 4096;
-/// Of a variable, or of the file where its parts are packed by themselves.
+/// The limit of a variable, or of the file where its parts are packed by themselves.
 constexpr ExpansionLimit mat_limit{.always = 32 << 20, .times = 16};
 
 struct MatClass {
@@ -69,8 +69,8 @@ std::optional<DType> number_type(std::uint32_t element) {
     return std::nullopt;
 }
 
-/// What the variables of a file that were read unpack to, each counted once: many may be packed strongly, and in HDF5
-/// many names may share the same bytes.
+/// The unpacked size of the variables that were read, each counted once: many may be packed strongly, and in HDF5 many
+/// names may stand for the same bytes.
 class UnpackedVariables {
 public:
     void add(std::uint64_t variable, std::uint64_t bytes, std::uint64_t file_bytes, const std::string& where) {

@@ -297,8 +297,8 @@ std::optional<double> number_apart(const double* numbers, std::size_t count) {
     return std::nullopt;
 }
 
-/// What is said of a number that stands at least twice, apart from the others of the matrix or of its columns, and may
-/// stand for missing values; empty without one.
+/// A note on a number that occurs at least twice, apart from the others of the matrix or of its columns, and may stand
+/// for missing values; empty without one.
 std::string stand_in_note(const arma::mat& matrix, const std::string& option) {
     std::optional<double> value = number_apart(matrix.memptr(), matrix.n_elem);
     const bool of_all = value.has_value();
@@ -317,7 +317,7 @@ std::string stand_in_note(const arma::mat& matrix, const std::string& option) {
         count, *value, row, column, option.empty() ? "" : ", which " + option + " accepts");
 }
 
-/// What is left to reject where missing values are kept.
+/// Rejects infinite values, the only ones that are errors where missing values are kept.
 void reject_infinite(const arma::mat& matrix, const std::string& where) {
     const auto found = find_nonfinite(matrix);
     if (!found || found->infinite == 0) return;

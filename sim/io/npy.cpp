@@ -298,7 +298,7 @@ ByteSource source_of(const ByteFile& file) {
 
 namespace {
 
-/// What comes before the numbers of a matrix.
+/// The header of a .npy file, which is written before the numbers of a matrix.
 std::string npy_start(const arma::mat& matrix) {
     std::string text =
         fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);

@@ -20,7 +20,7 @@ constexpr std::string_view suffix = ".npy";
 /// Deflate compresses at most 1032 bytes into one.
 constexpr std::uint64_t largest_expansion = 1032;
 constexpr std::size_t chunk_bytes = 1 << 20;
-/// For the sum of all headers and of the members that are unpacked.
+/// The limit of the sum of all headers and of the members that are unpacked.
 constexpr ExpansionLimit archive_limit{.always = 32 << 20, .times = 16};
 
 struct CloseArchive {

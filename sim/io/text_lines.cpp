@@ -43,7 +43,7 @@ public:
     }
 
 private:
-    /// What the first chunk says about the whole text.
+    /// Reads from the first chunk what holds for the whole text.
     void begin() {
         const std::string_view text = pending_;
         if (const auto encoding = wide_encoding(text); !encoding.empty())

@@ -14,7 +14,7 @@
 namespace spiked::sim {
 
 enum class Side { key, value, query };
-/// In the order in which dumps are written.
+/// All sides, in the order in which dumps are written.
 inline constexpr std::array<Side, 3> all_sides = {Side::key, Side::value, Side::query};
 [[nodiscard]] std::string_view side_name(Side side);
 

@@ -85,7 +85,7 @@ private:
 /// The error of a tensor for which this is false, without the path of its file.
 [[nodiscard]] std::string unread_type_text(const StoredTensor& held);
 
-/// What makes numbers of the codes of a cache.
+/// The scales and zero points that make numbers of the codes of a cache.
 class CacheScales {
 public:
     /// Texts of ScaleTensors, empty for none, and of a CodeType that tensors of U8 and I8 hold. `given`: the options,
@@ -107,7 +107,7 @@ public:
     [[nodiscard]] std::vector<std::string> notes() const;
 
 private:
-    /// What the numbers of a tensor of codes are.
+    /// The type of the codes in a tensor.
     [[nodiscard]] DType code_type(const StoredTensor& held) const;
 
     const TensorContainer& file_;

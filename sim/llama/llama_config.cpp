@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t most_bytes = 1 << 20;
 constexpr std::int64_t most = 1 << 24;  // limit of every size
 
-/// What the layers of a model_type may have.
+/// The parts that the layers of a model_type may have.
 struct Family {
     std::string_view type;
     bool input_bias = false;      ///< always has biases on queries, keys and values

@@ -8,7 +8,7 @@
 
 namespace spiked::sim {
 
-/// What of a matrix a preparation is about.
+/// The part of a matrix that a preparation is about.
 enum class Lines { none, rows, columns, both };
 
 /// What the probability that an entry is seen depends on, for matrices with missing entries, which are NaN. Entries are
@@ -25,7 +25,7 @@ struct Preparation {
     [[nodiscard]] bool empty() const {
         return center == Lines::none && standardize == Lines::none && missing == Missing::none;
     }
-    /// What has mean 0 afterwards.
+    /// The rows or columns that have mean 0 afterwards.
     [[nodiscard]] Lines centered() const { return standardize == Lines::none ? center : standardize; }
     [[nodiscard]] bool centers(Lines side) const { return centered() == Lines::both || centered() == side; }
     /// A shape {rows, columns} without the dimensions that centring takes: noise of n rows with centred columns has the

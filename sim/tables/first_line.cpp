@@ -325,8 +325,8 @@ private:
             path_, number_of_second());
     }
 
-    /// Of two columns under one name the first may be an index, or both one number with a decimal comma, or the name a
-    /// title.
+    /// Where two columns have one name, the first may be an index, or both may be one number with a decimal comma, or
+    /// the name may be a title.
     void reject_lone_header(bool names) const {
         const auto row = summary_of(lines_[1].text, form_.delimiter, form_.decimal, 0, 2);
         if (names || row.first_quoted) return;

@@ -103,7 +103,7 @@ bool is_list(std::string_view text) {
     return begins_number(text.substr(first)) && next != text.npos && begins_number(text.substr(next));
 }
 
-/// What to say of a number that holds an invisible character, such as a zero-width space; empty for other texts.
+/// A remedy for a number that holds an invisible character, such as a zero-width space; empty for other texts.
 std::string unseen_sign(std::string_view text) {
     static constexpr std::pair<std::string_view, const char*> signs[] = {
         {"\u00AD", "U+00AD"}, {"\u200B", "U+200B"}, {"\u200C", "U+200C"}, {"\u200D", "U+200D"},
@@ -304,8 +304,8 @@ bool begins_number(std::string_view text) { return text.find_first_of("012345678
 
 namespace {
 
-/// What a cell is where the decimal mark may still be either. Of a comma between blanks only one between digits is a
-/// decimal mark.
+/// The kind of a cell where the decimal mark may still be either. A comma between blanks is a decimal mark only between
+/// digits.
 CellKind kind_of_cell(const TableCell& cell, char delimiter, std::optional<char> decimal) {
     if (is_missing(cell.text)) return CellKind::missing;
     if (decimal.value_or('.') == '.' && number_with_point(cell.text)) return CellKind::number;

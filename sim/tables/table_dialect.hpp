@@ -74,11 +74,11 @@ private:
 };
 /// Whether the first two of three or four columns are the places of entries: whole numbers, each pair once.
 [[nodiscard]] bool holds_places(const arma::mat& rows);
-/// What is said of columns that count and of a second header, which may be no data. `in_front` is the number of columns
+/// A note on columns that count and on a second header, which may be no data. `in_front` is the number of columns
 /// in front of the matrix, which were an index; `repeated_names` is whether the header has a name twice.
 [[nodiscard]] std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header,
                                                       bool repeated_names);
-/// What is said of a last row (column) that is the sum or the mean of the others; empty for others.
+/// A note on a last row (column) that is the sum or the mean of the others; empty for others.
 [[nodiscard]] std::string last_line_note(const arma::mat& matrix, bool rows);
 
 }  // namespace spiked::sim

@@ -85,7 +85,7 @@ std::string first_column_note(const TableForm& form, const TableFindings& found)
                                                        : "may name the rows");
 }
 
-/// Of four columns the last holds the number where it has fractions and the third, a count, has none.
+/// The number is in the third column, or in the last of four where that has fractions and the third, a count, has none.
 std::string places_note(const TableForm& form, std::optional<char> decimal, const arma::mat& matrix) {
     const auto is_whole = [](const arma::vec& column) { return arma::all(column == arma::floor(column)); };
     const std::size_t columns = matrix.n_cols;
@@ -96,7 +96,7 @@ std::string places_note(const TableForm& form, std::optional<char> decimal, cons
         columns == 3 ? "three" : "four", value == 2 ? "third" : "fourth", pivot_line(form, decimal, columns, value));
 }
 
-/// On rows and columns of the matrix that may be no data.
+/// Notes on rows and columns of the matrix that may be no data.
 std::vector<std::string> doubts(const TableForm& form, const TableFindings& found, const arma::mat& matrix) {
     static constexpr std::string_view a_total = "a total or a statistic of the others";
     auto notes = doubtful_lines(matrix, found.counted ? 1 : form.index, form.header, form.repeated_names);

@@ -9,7 +9,7 @@
 #include "sim/tables/table_cells.hpp"
 #include "sim/tables/table_dialect.hpp"
 
-// What is said of the form in which a table was read, and of numbers that may be no data.
+// Notes on the form in which a table was read, and on numbers that may be no data.
 
 namespace spiked::sim {
 
@@ -22,7 +22,7 @@ struct NamedLines {
     [[nodiscard]] std::string note(std::string_view what, std::string_view like) const;
 };
 
-/// What was met in a table and around its rows.
+/// The findings about a table and what is around its rows.
 struct TableFindings {
     double factor = 1.0;  ///< printed above the numbers
     std::size_t factor_line = 0;

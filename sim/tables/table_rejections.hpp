@@ -12,7 +12,7 @@
 
 namespace spiked::sim {
 
-/// What is known of a table when a row of it is read.
+/// The state of reading a table, on which the messages about a row depend.
 struct TableState {
     const std::string& path;
     const TableDialect& dialect;          ///< as the user states it

@@ -267,7 +267,7 @@ bool begins_with_header(const arma::mat& rows, bool repeated_names) {
 
 enum class LastLine { data, sum, mean };
 
-/// What the last row (column) is of the others: it is compared in every column (row).
+/// Whether the last row (column) is the sum or the mean of the others; it is compared in every column (row).
 LastLine last_line(const arma::mat& matrix, bool rows) {
     const std::size_t length = rows ? matrix.n_rows : matrix.n_cols;
     const std::size_t lines = rows ? matrix.n_cols : matrix.n_rows;

@@ -53,7 +53,7 @@ struct VectorSide {
     [[nodiscard]] double concentrated(double along) const { return along * along * (fourth_powers - 3.0 / size); }
 };
 
-/// What is added to the variance of a logarithm, per k/d^2, and to the mean, per k/d and in units of the limit.
+/// The terms added to the variance of a logarithm, per k/d^2, and to the mean, per k/d and in units of the limit.
 struct Effect {
     double variance = 0.0;
     double shift = 0.0;
@@ -70,8 +70,8 @@ Effect of_outlier(const OutlierPoint& at, const VectorSide& left, const VectorSi
     return {(second + third) / (at.z * at.z) + 2.0 * columns * at.shift_slope() * variance, at.shift() / at.z};
 }
 
-/// The overlap of the side `own`. A dot is the derivative by e of the matrix with one more row or column, sqrt(e) times the
-/// true vector of that side.
+/// The overlap of the side `own`. A dot is the derivative by e of the matrix with one more row or column, sqrt(e) times
+/// the true vector of that side.
 Effect of_overlap(const OutlierPoint& at, const VectorSide& own, const VectorSide& other, double columns,
                   double variance, double covariance) {
     const double z = at.z;

@@ -308,7 +308,7 @@ double ProfileLaw::tracy_widom_scale() const {
     return std::cbrt(beta_ * c * beta_ * c) / unit_;
 }
 
-// Of a spike with its outlier at z, outside the bulk.
+// The prediction for a spike whose outlier is at z, outside the bulk.
 SpikePrediction ProfileLaw::prediction(SignalStrength strength, double z, const Seen& at) const {
     const double c = strength.value / std::sqrt(unit_);
     const double excess = -z * (at.left_slope / at.left + at.right_slope / at.right);

@@ -39,7 +39,7 @@ public:
     enum class Which { all, below_bulk };  ///< below_bulk: only the gap between zero and the bulk, if there is one
     explicit SupportGaps(const SeparableLaw& law, Which which = Which::all);
 
-    /// From the top down.
+    /// The gaps from the top down.
     [[nodiscard]] const std::vector<SupportGap>& gaps() const { return gaps_; }
     /// The outlier of a spike in the gap with this number; nothing when the strength leaves none there.
     [[nodiscard]] std::optional<SpikePrediction> spike(std::size_t gap, SignalStrength strength) const;

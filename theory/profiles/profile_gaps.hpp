@@ -25,7 +25,7 @@ public:
     /// Throws usage_error for directions like ProfileLaw::spike. `law` has to outlive it.
     explicit ProfileGaps(const ProfileLaw& law, const SpikeDirection& direction = {});
 
-    /// From the top down.
+    /// The gaps from the top down.
     [[nodiscard]] const std::vector<SupportGap>& gaps() const { return gaps_; }
     /// The outlier of a spike in the gap with this number; nothing when the strength leaves none there.
     [[nodiscard]] std::optional<SpikePrediction> spike(std::size_t gap, SignalStrength strength) const;

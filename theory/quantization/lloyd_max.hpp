@@ -22,7 +22,7 @@ struct Codebook {
 /// bits) for the first call; later calls use a cache. Both throw usage_error for bits outside 1..8 and for dimension
 /// < 1.
 
-/// For the standard normal law.
+/// The optimal codebook for the standard normal law.
 [[nodiscard]] Codebook lloyd_max_normal(int bits);
 
 /// For sqrt(dimension) times a coordinate of a uniform point of the unit sphere of R^dimension: density proportional

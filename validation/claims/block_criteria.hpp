@@ -49,8 +49,8 @@ inline const AcceptanceRegion nearly_one = at_least(0.85);
 /// Fraction of the energy outside the first four directions.
 [[nodiscard]] double tail_energy(const arma::mat& block);
 
-/// What the tail energy of keys as stored is divided by: that after the inverse rotary embedding, or that of the tokens
-/// of the sequence in random order.
+/// The tail energy by which that of keys as stored is divided: after the inverse rotary embedding, or with the tokens
+/// in random order.
 enum class Against { derotated, shuffled };
 /// The criterion on this ratio. `where` describes the keys; `prepare` makes the trials.
 [[nodiscard]] Criterion rope_cost(Against against, std::string_view where, std::vector<SizePlan> quick,

@@ -84,7 +84,7 @@ Criterion spread(Form form, std::string name, const std::string& scores, double 
                 const bool fixed = place.control_is("fixed");
                 const OneSpike spike = one_spike(3.0, place.size, fixed ? "haar" : scores);
                 const double l = spike.population.value;
-                // Of the score on the spike: sqrt(l - 1) times a score of the law, and Gaussian noise of variance 1.
+                // The score on the spike is sqrt(l - 1) times a score of the law, plus Gaussian noise of variance 1.
                 const double cumulant = (kurtosis - 3.0) * std::pow(1.0 - 1.0 / l, 2);
                 const auto variance_at = [&](double of_scores) {
                     return std::pow(spike.theory.spread(spike.population, of_scores).value().sample_eigenvalue, 2) /

@@ -114,7 +114,7 @@ Claim esd() {
                       .region = [](std::size_t size) { return at_most(0.0, margin_at(size, 0.088, 0.5)); },
                       .quick = {{128, 100}},
                       .full = {{128, 500}, {512, 50}},
-                      // Of rank 2 and above the noise, the signal moves every spectrum by 2 / d.
+                      // A signal of rank 2 above the noise moves every spectrum by 2 / d.
                       .negative_controls = {with_equal_trials(signal_kept)}}}};
 }
 

@@ -30,7 +30,7 @@ struct LargestCell {
     std::uint64_t bytes = 0;  ///< of one worker, about
     std::uint64_t least_bytes = 0;  ///< a lower bound on that
 };
-/// Of a study without cells all numbers are 0.
+/// Forecasts the largest cell of a study; all numbers are 0 where it has no cells.
 [[nodiscard]] LargestCell largest_cell(const Experiment& experiment, std::size_t threads);
 
 /// Cost of a study, and which of its checks it can decide.

@@ -49,8 +49,8 @@ Verdict moved_to(double fault, const Interval& interval, const AcceptanceRegion&
     return finite ? judge_at(fault, interval, region) : Verdict::inconclusive;
 }
 
-/// Of a fraction of replicates. The interval of the control is that of a fraction as near to it as these replicates can
-/// have.
+/// Judges a fraction of replicates. The interval of the control is that of a fraction as near to it as these replicates
+/// can have.
 Judgement judge_fraction(const Moments& moments, double fault, const AcceptanceRegion& region, double alpha) {
     const auto interval_at = [&](double fraction) {
         const double n = static_cast<double>(moments.count);
@@ -73,14 +73,14 @@ Judgement judge_fraction(const Moments& moments, double fault, const AcceptanceR
     return result;
 }
 
-/// What the values of a question are, which decides their interval.
+/// The kind of the values of a question, which decides how their interval is computed.
 enum class Values {
     any,
     zero_or_one,  ///< share_of_replicates
     constant      ///< sizes of a code whose size does not depend on the data
 };
 
-/// Of a mean.
+/// Judges a mean.
 Judgement judge_mean(const Moments& moments, Values values, double fault, const AcceptanceRegion& region,
                      double alpha) {
     if (values == Values::zero_or_one) return judge_fraction(moments, fault, region, alpha);
@@ -102,7 +102,7 @@ Judgement judge_mean(const Moments& moments, Values values, double fault, const 
     return result;
 }
 
-/// Of the exponent with which the means change over the sizes.
+/// Judges the exponent with which the means change over the sizes.
 Judgement judge_exponent(const std::vector<SizeMoments>& sweep, double fault, const AcceptanceRegion& region,
                          double alpha) {
     const Interval interval = exponent_interval(sweep, alpha);
@@ -154,7 +154,7 @@ std::map<std::int64_t, std::vector<SizeMoments>> sweeps_of(Database& store) {
     return sweeps;
 }
 
-/// What the values of a metric of a method are: its unit, and the kind, name and settings of the method.
+/// The kind of the values of a metric, from its unit and the kind, name and settings of the method.
 Values values_of(const std::string& unit, const std::string& kind, const std::string& base, const std::string& params) {
     if (unit == share_of_replicates) return Values::zero_or_one;
     if (unit != bits_an_entry || kind != "codec") return Values::any;

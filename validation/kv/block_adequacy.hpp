@@ -33,7 +33,7 @@ struct AdequacyTest {
     bool of_model;        ///< false: the null law has independent entries, which the spiked model does not require
 };
 
-/// In the order of BlockAdequacy::p_values.
+/// The tests in the order of BlockAdequacy::p_values.
 [[nodiscard]] const std::vector<AdequacyTest>& adequacy_tests();
 
 /// Results for one block. p-values are (1 + number of draws at least as extreme) / (1 + draws): under the fitted law

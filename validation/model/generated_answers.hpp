@@ -58,7 +58,7 @@ struct AnswerRow {
     Recall recall;                          ///< of all prompts that are not controls
     MeanAndError lost;                      ///< full precision minus this, paired by prompt
     std::optional<Recall> control;          ///< of facts that the prompt does not have
-    /// By context; by number of needles; by depth; by context and number of needles; by context and depth.
+    /// The recall by context; number of needles; depth; context and number of needles; context and depth.
     std::vector<Recall> parts;
     double tokens = 0.0;                   ///< mean length of the answers
     double ended = 0.0;                    ///< fraction of the answers that ended by an end token

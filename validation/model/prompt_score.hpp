@@ -64,8 +64,8 @@ struct PromptScore {
     /// Attention of the questions by layer and query head: the weight on the needle's value, and the fraction of
     /// questions whose largest weight is there.
     arma::mat mass, peaks;
-    /// By layer and query head: questions x (needles asked for, elsewhere), the attention weight of each question on
-    /// the value of each needle, and on all other tokens. Empty for a head without attention; where_of then returns
+    /// For each layer and query head, questions x (needles asked for, elsewhere): the attention weight of each question
+    /// on the value of each needle and on all other tokens. Without attention it is empty, and where_of returns
     /// zeros.
     std::vector<arma::mat> where;
     [[nodiscard]] arma::mat where_of(std::size_t layer, std::size_t head) const;

@@ -20,8 +20,8 @@ struct MeanAndError {
 /// parts of sizes 1, 2, 4, 9 and 94.4 to 95.4 % with eight of sizes 1 to 8, at correlations within parts from 1 to 0.
 struct PartEstimate {
     double value = 0.0;
-    /// By the number of the part: the change of the estimate, to first order, with the weight of the part, divided by
-    /// sqrt(1 - w) where w is the fraction of all values that the part holds.
+    /// The influence of each part, by its number: the change of the estimate, to first order, with the weight of the
+    /// part, divided by sqrt(1 - w), where w is the fraction of all values that the part holds.
     std::map<std::int64_t, double> influence = {};
     double degrees = std::numeric_limits<double>::infinity();  ///< of freedom; 0 for a mean of a single part
 

@@ -57,7 +57,7 @@ struct Prediction {
     std::optional<AcceptanceRegion> region = {};  ///< in place of `value` and the margin of its check
 };
 
-/// What keeps the theory from saying about a cell what a claim asks.
+/// The reason why the theory does not say about a cell what a claim asks.
 struct Caveat {
     std::string claim;
     bool judged = false;  ///< whether the cell is compared with the theory all the same

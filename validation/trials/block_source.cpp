@@ -139,7 +139,7 @@ void reject_impossible(const SpikedPoint& point, const std::vector<SignalStrengt
                            .student_rows = point.student_rows});
 }
 
-/// What of the model has no kernels; empty where it has them.
+/// The part of the model that has no kernels; empty where all of it has.
 std::string without_kernels(const SpikedPoint& point, const theory::SeparableLaw& law) {
     const auto vanishes = [](const theory::Spectrum& spectrum) {
         return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),

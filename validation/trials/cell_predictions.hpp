@@ -41,7 +41,7 @@ void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const std::
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
                      const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis);
 
-/// What is so in some cells of a study: said of the first of them, with the number of all.
+/// A note on some cells of a study, which names the first of them and the number of all.
 struct CellsWithNote {
     std::string first;
     std::size_t cells = 0;

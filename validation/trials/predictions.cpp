@@ -31,7 +31,7 @@ theory::NoiseEntries entries_of(const ClaimPoint& at) {
 
 double edge_shift(const ClaimPoint& at) { return theory::kurtosis_edge_shift(*at.law, at.columns, entries_of(at)); }
 
-/// What the entries add to the outlier of a detectable spike `factor` times as strong.
+/// The shift that the entries add to the outlier of a detectable spike `factor` times as strong.
 double outlier_shift(const ClaimPoint& at, double factor = 1.0) {
     const theory::NoiseEntries entries = entries_of(at);
     if (entries.excess_kurtosis == 0.0) return 0.0;

@@ -43,7 +43,7 @@ struct StudyForm {
     /// The metric of a cluster of close spikes, which is predicted to be the mean of their predictions; empty: a claim
     /// about detectable spikes says nothing about clusters.
     std::string of_clusters = {};
-    /// What the law does not know at this point, `claim` left empty; null: it knows all that the claim asks.
+    /// A caveat where the law does not know something at this point, `claim` left empty; null: it knows all of it.
     std::optional<Caveat> (*caveat)(const ClaimPoint&) = nullptr;
     GapForm in_gaps = {};
 };

@@ -79,7 +79,7 @@ std::string own_name(std::size_t layer, std::size_t side) {
 
 const sim::Metadata own_layout = {{"layout", "batch,head,token,dim"}};
 
-/// What does not depend on the name and the bytes of the file. Random directions are drawn for each file.
+/// The results that do not depend on the name and the bytes of the file. Random directions are drawn for each file.
 std::string comparable(const Json& json, const std::string& key = "") {
     if (key == "inputs" || key.find("random") != std::string::npos) return "";
     std::string text = key + ":";
@@ -151,7 +151,7 @@ TEST(KvFormats, TheSameCacheGivesTheSameNumbers) {
     for (const auto& form : kv_forms()) {
         SCOPED_TRACE(form.name);
         std::string found = numbers_of(form.file, form.options);
-        // What was left out is said.
+        // A note says what was left out.
         if (const auto notes = found.find("notes:"); form.name == "static" && notes != std::string::npos) {
             EXPECT_NE(found.find("20 tokens are zero"), std::string::npos);
             found.erase(notes);

@@ -71,7 +71,7 @@ std::string dump_of_numbers(const std::string& name, sim::Metadata metadata = {}
     return scratch(name);
 }
 
-/// What depends neither on the bytes of the file nor on directions drawn for it.
+/// The results that depend neither on the bytes of the file nor on directions drawn for it.
 std::string measured(const Json& json, const std::string& key = "") {
     if (key == "inputs" || key.find("random") != std::string::npos) return "";
     std::string text = key + ":";

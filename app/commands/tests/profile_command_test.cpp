@@ -59,7 +59,7 @@ TEST(ProfileTheory, AProfileOfRankOneHasTheNumbersOfItsCovariances) {
         expect_number(first_spike(profile), key, number(first_spike(separable), key), 1e-9);
     const auto top = [](const Json& json) { return number(*json.find("finite_size"), "top_noise_shift"); };
     EXPECT_NEAR(top(profile), top(separable), 1e-6);
-    // Of other variances with the same means of rows and columns it has not (control).
+    // Control: other variances with the same means of rows and columns have another law.
     const Json other =
         profile_theory(words + "--variances blocks:2,1,1/3.6667,8.3333,8.3333:rows=0.25,0.75:columns=0.5,0.25,0.25");
     EXPECT_GT(std::abs(number(other, "bulk_edge") - number(separable, "bulk_edge")), 1e-3);

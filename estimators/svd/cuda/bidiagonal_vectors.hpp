@@ -75,7 +75,7 @@ struct BidiagonalVectors {
         }
     }
 
-    /// What both eliminations leave in a row, in the half of the rows at this lane's end: the smallest, and its row,
+    /// The smallest remainder that both eliminations leave in a row of the half at this lane's end, and that row,
     /// counted from this lane's end.
     SPIKED_DEVICE static void find_twist(const Half& half, double eigenvalue, unsigned& twist, double& remainder) {
         remainder = 0x1p1000;

@@ -62,7 +62,7 @@ public:
     /// A norm below which a residual is nothing but rounding errors, in the same scale.
     [[nodiscard]] double rounding() const { return rounding_; }
 
-    /// In the scale of the block.
+    /// The singular values found, in the scale of the block.
     [[nodiscard]] std::vector<double> values(const Ritz& found) const;
     [[nodiscard]] arma::mat left_vectors(const Ritz& found) const { return left_.times(dimension_, found.left); }
     [[nodiscard]] arma::mat right_vectors(const Ritz& found) const { return right_.times(dimension_, found.right); }

@@ -60,8 +60,8 @@ double excess_of(const BlockKrylov::Ritz& found, double rounding) {
     return excess;
 }
 
-/// What the iteration has found at this dimension or before; nothing where a forecast says that it would be found too
-/// late, or it was.
+/// The part that the iteration has found at this dimension or before; nothing where it was found too late, or where a
+/// forecast says so.
 std::optional<LeadingPart> iterate(const arma::mat& block, std::size_t count, std::size_t most_dimension,
                                    std::size_t threads, ConvergenceForecast* forecast) {
     const std::size_t short_side = shape_of(block).short_side();

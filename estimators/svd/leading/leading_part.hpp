@@ -18,8 +18,8 @@ namespace spiked::estimators {
 /// (u, v) / 2^(1/2) is a unit vector whose residual for the symmetric matrix [0 A; A^T 0] has that norm, and a
 /// symmetric matrix has an eigenvalue so near; its eigenvalues are plus and minus the singular values, and 0.
 ///
-/// What this guarantees: some singular value lies within the bound of each value (for a value below its bound this says
-/// only that it may be 0). What it does not: that none was missed, so that value i would belong to a later singular
+/// This guarantees that some singular value lies within the bound of each value (for a value below its bound this says
+/// only that it may be 0), but not that none was missed, in which case value i would belong to a later singular
 /// value. Values of an iteration are those of the block on a subspace, so that none is larger than the singular value
 /// of the same place but for rounding; they are smaller only where the random start of the iteration has nearly no part
 /// along a vector. Values by decomposition miss none.

@@ -30,7 +30,7 @@ struct ErrorSums {
     [[nodiscard]] SPIKED_DEVICE const Real* truth_of(unsigned block) const {
         return truth + std::size_t{block} * entries;
     }
-    /// What a thread has summed.
+    /// The sums of one thread.
     struct Sums {
         double error = 0.0;
         double energy = 0.0;

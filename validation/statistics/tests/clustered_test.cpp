@@ -314,7 +314,7 @@ TEST(ClusteredLaw, TheUpperLimitHoldsForStronglyCorrelatedBlocks) {
         }
 }
 
-// What the limits cost: with half of the blocks rejected, eight clusters of 16 still show far more than 5 %.
+// The limits cost little: with half of the blocks rejected, eight clusters of 16 still show far more than 5 %.
 TEST(Clustered, ALargeFractionIsFarAboveItsLevel) {
     Parts parts;
     for (std::int64_t g = 0; g < 8; ++g) parts.sums[g] = {16.0, g < 4 ? 6.0 : 10.0};

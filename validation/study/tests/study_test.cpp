@@ -540,7 +540,7 @@ TEST(KvTable, ClusteredMeansOfTheStoreAgreeWithTheFormula) {
         EXPECT_NEAR(row.ledger[estimators::Item::indices], 2.0, 1e-12);
     }
 
-    // What an interruption leaves: the cells of one cluster are not there yet.
+    // An interruption leaves a table in which the cells of one cluster are not there yet.
     EXPECT_FALSE(table.partial);
     EXPECT_EQ(table.planned_clusters, 4U);
     ASSERT_EQ(table.inputs.size(), 1U);

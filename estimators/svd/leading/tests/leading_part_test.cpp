@@ -37,7 +37,7 @@ void expect_as_stated(const LeadingPart& part, const arma::mat& block, const std
     EXPECT_LE(errors.orthogonality, 1e-12);
 }
 
-/// Of a part that converged, besides: every value is that of its place.
+/// A part that converged has the value of every place besides.
 void expect_converged(const LeadingPart& part, const std::vector<double>& expected) {
     ASSERT_TRUE(part.converged);
     for (std::size_t i = 0; i < part.values.size(); ++i) {
