@@ -17,7 +17,7 @@ namespace spiked::sim {
 namespace {
 
 /// The values of one layer in file order: key, value and query, each [head, token, dim].
-struct LayerRows {
+struct LayerValues {
     std::optional<std::size_t> layer;
     std::array<std::vector<double>, 3> sides;
 };
@@ -27,7 +27,7 @@ void append_rows(std::vector<double>& rows, const arma::mat& block) {
     rows.insert(rows.end(), by_token.begin(), by_token.end());
 }
 
-void make_layer(LayerRows& rows, std::size_t layer, const KvLikeOptions& options, const KvLikeCache& cache,
+void make_layer(LayerValues& rows, std::size_t layer, const KvLikeOptions& options, const KvLikeCache& cache,
                 const std::optional<KvNeedles>& needles) {
     if (rows.layer == layer) return;
     for (auto& side : rows.sides) side.clear();
@@ -79,7 +79,7 @@ void write_kv_like(const std::string& path, const KvLikeOptions& options, const 
     std::optional<KvNeedles> needles;
     if (cache.needles > 0) needles.emplace(options, cache);
     // The writer reads the tensors in their order, so one layer in memory is enough.
-    auto rows = std::make_shared<LayerRows>();
+    auto rows = std::make_shared<LayerValues>();
     std::vector<TensorSource> tensors;
     for (std::size_t layer = 0; layer < cache.layers; ++layer)
         for (std::size_t side = 0; side < all_sides.size(); ++side) {
