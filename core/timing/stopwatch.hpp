@@ -6,7 +6,7 @@
 
 namespace spiked {
 
-/// A piece of code to time. `run` does one unit of work and must leave a result that the compiler cannot drop
+/// Code to time. `run` does one unit of work and must leave a result that the compiler cannot drop
 /// (use_result).
 struct Job {
     std::string what;

@@ -22,18 +22,18 @@ constexpr unsigned most_escape_bits = 43;
 double two_sided_mass(double low, double high, double size) {
     // exp underflows beyond 26 standard deviations.
     const auto clamped = [](double x) { return std::min(x, 26.0); };
-    constexpr int pieces = 16;
+    constexpr int panels = 16;
     const double from = clamped(low / size);
     const double to = clamped(high / size);
     double sum = 0.0;
-    for (int i = 0; i <= pieces; ++i) {
-        const double x = from + (to - from) * i / pieces;
-        const double weight = i == 0 || i == pieces ? 1.0 : i % 2 == 1 ? 4.0 : 2.0;
+    for (int i = 0; i <= panels; ++i) {
+        const double x = from + (to - from) * i / panels;
+        const double weight = i == 0 || i == panels ? 1.0 : i % 2 == 1 ? 4.0 : 2.0;
         sum += weight * exact_exp(-0.5 * x * x);
     }
     constexpr double root_of_two_over_pi = 0.79788456080286536;
     constexpr double root_of_two = 1.4142135623730951;
-    const double normal = root_of_two_over_pi * sum * (to - from) / (3.0 * pieces);
+    const double normal = root_of_two_over_pi * sum * (to - from) / (3.0 * panels);
     const double laplace = exact_exp(-root_of_two * from) - exact_exp(-root_of_two * to);
     return 0.5 * (normal + laplace);
 }

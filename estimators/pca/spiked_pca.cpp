@@ -105,7 +105,7 @@ void append_component(SpikedPca& result, const theory::SpikedCovariance& law, do
     result.shrunk.push_back(shrunk_by(options, sample, population, squared, noise_level) * unit);
 }
 
-/// Adds to the errors of cosines what components take from each other: in a sample the vector of component i is turned
+/// Adds to the errors of cosines what components take from each other: in a sample the vector of component i is rotated
 /// towards that of component j by an angle of mean square V_ij, which lowers its cosine by half the sum of the squares.
 /// The vectors that solve b_i / l_i = sum_j K_ij b_j, where K(z) is the quadratic form of the noise's resolvent in the
 /// scores and b_i = sqrt(l_i) times the coordinate on vector i, turn by sqrt(l_i / l_j) K_ij / (1 / l_j - 1 / l_i), and
@@ -119,9 +119,9 @@ void add_mixing(SpikedPca& result, double gamma, double samples) {
         for (std::size_t j = 0; j < result.components; ++j) {
             const double other = result.debiased[j] / result.noise_level;
             if (j == i) continue;
-            const double turned = own * other / (samples * cleared * (own - other) * (own - other));
-            sum += turned;
-            squares += turned * turned;
+            const double squared_angle = own * other / (samples * cleared * (own - other) * (own - other));
+            sum += squared_angle;
+            squares += squared_angle * squared_angle;
         }
         // The mean square of half of sum V_ij x_j^2, x_j standard normal.
         const double mixing = result.cosines[i] * 0.5 * std::sqrt(sum * sum + 2.0 * squares);

@@ -221,8 +221,8 @@ void each_chunk(const TrellisQuantizerSetup& setup, std::size_t rows, const Work
 /// The levels of a chunk's symbols, token after token.
 std::vector<float> levels_of(const Trellis& trellis, std::span<const std::uint8_t> symbols) {
     std::size_t state = 0;
-    const std::size_t remembered = std::min<std::size_t>(symbols.size(), trellis.state_bits);
-    for (const std::uint8_t symbol : symbols.last(remembered))
+    const std::size_t last_symbols = std::min<std::size_t>(symbols.size(), trellis.state_bits);
+    for (const std::uint8_t symbol : symbols.last(last_symbols))
         state = (state << trellis.bits | symbol) & (trellis.states() - 1);
     std::vector<float> levels;
     levels.reserve(symbols.size());

@@ -222,9 +222,9 @@ class Models(unittest.TestCase):
         keys = torch.randn(2, 3, 20, 8)
         for width in (8, 4):
             rotation = Rotation(Tables(), apply(width))
-            turned = rotation.apply(keys, 7)
-            torch.testing.assert_close(rotation.undo(turned, 7), keys)
-            self.assertGreater(float((turned - keys)[..., :width].abs().mean()), 0.1)
+            rotated = rotation.apply(keys, 7)
+            torch.testing.assert_close(rotation.undo(rotated, 7), keys)
+            self.assertGreater(float((rotated - keys)[..., :width].abs().mean()), 0.1)
 
     def test_gpt_oss_with_its_scaling(self):
         if not hasattr(transformers, "GptOssConfig"):

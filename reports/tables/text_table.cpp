@@ -32,17 +32,17 @@ using TableRows = std::vector<std::vector<std::string>>;
 constexpr std::size_t column_gap = 2;      // between two columns
 constexpr std::size_t rows_together = 20;  // of a folded table: all columns of these rows are near each other
 
-/// Breaks a cell at spaces into pieces of at most `room` characters; a longer word stays whole.
+/// Breaks a cell at spaces into parts of at most `room` characters; a longer word stays whole.
 std::vector<std::string> broken_cell(const std::string& cell, std::size_t room) {
-    std::vector<std::string> pieces(1);
+    std::vector<std::string> parts(1);
     for (std::size_t at = 0; at < cell.size();) {
         const std::size_t end = std::min(cell.find(' ', at), cell.size());
         const std::string word = cell.substr(at, end - at);
-        if (!pieces.back().empty() && pieces.back().size() + 1 + word.size() > room) pieces.emplace_back();
-        pieces.back() += (pieces.back().empty() ? "" : " ") + word;
+        if (!parts.back().empty() && parts.back().size() + 1 + word.size() > room) parts.emplace_back();
+        parts.back() += (parts.back().empty() ? "" : " ") + word;
         at = end + 1;
     }
-    return pieces;
+    return parts;
 }
 
 /// The number of first columns that tell the rows apart; 0 where they are wider than `room`, or where none do.
@@ -96,9 +96,9 @@ std::string TextTable::text(std::size_t columns) const {
         std::vector<std::vector<std::string>> lines(1, std::vector<std::string>(width.size()));
         for (const auto c : shown) {
             if (c >= rows_[row].size()) continue;
-            const auto pieces = left(c) ? broken_cell(rows_[row][c], width[c]) : std::vector{rows_[row][c]};
-            if (pieces.size() > lines.size()) lines.resize(pieces.size(), std::vector<std::string>(width.size()));
-            for (std::size_t piece = 0; piece < pieces.size(); ++piece) lines[piece][c] = pieces[piece];
+            const auto parts = left(c) ? broken_cell(rows_[row][c], width[c]) : std::vector{rows_[row][c]};
+            if (parts.size() > lines.size()) lines.resize(parts.size(), std::vector<std::string>(width.size()));
+            for (std::size_t part = 0; part < parts.size(); ++part) lines[part][c] = parts[part];
         }
         std::string joined;
         for (std::size_t line = 0; line < lines.size(); ++line) {

@@ -153,7 +153,7 @@ std::string unread_form(const TensorContainer& file) {
         for (std::size_t j = 0; j < first; ++j)
             if (is_pair(tensors[i].shape, tensors[j].shape))
                 return fmt::format(
-                    "the tensors {} {} and {} {} are pages of vLLM 0.x, whose keys lie in pieces of {} channels: save "
+                    "the tensors {} {} and {} {} are pages of vLLM 0.x, whose keys lie in chunks of {} channels: save "
                     "k.permute(0, 3, 1, 2, 4).flatten(-2) and v.permute(0, 3, 1, 2) of each layer instead, with "
                     "--layout block,token,head,dim",
                     in_quotes(tensors[i].name), shape_text(tensors[i].shape), in_quotes(tensors[j].name),
@@ -162,7 +162,7 @@ std::string unread_form(const TensorContainer& file) {
     const auto whole = NamePattern("kv_caches.{layer}").matches(tensors);
     for (const auto& place : whole)
         if (const auto& held = tensors[place.index]; held.shape.size() == 3 && held.shape[0] == 2)
-            return fmt::format("the tensor {} {} is like the pages of vLLM 0.x, whose keys lie in pieces: {}",
+            return fmt::format("the tensor {} {} is like the pages of vLLM 0.x, whose keys lie in chunks: {}",
                                in_quotes(held.name), shape_text(held.shape), from_whole_pages);
     return "";
 }

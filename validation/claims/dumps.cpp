@@ -102,13 +102,13 @@ Blocks blocks_of(const DumpSide& side) {
 Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against against) {
     constexpr arma::uword run = 32;
     // Keys as stored over de-rotated keys, where those of a part of the blocks, evenly spread, were never rotated.
-    const auto turned_in_part = [=](double unturned) {
+    const auto rotated_in_part = [=](double unrotated) {
         const stream::Stream nothing_random({}, "", stream::Role::token_order, 0);
         double before = 0.0;
         double after = 0.0;
         for (std::size_t i = 0; i < keys.places.size(); ++i) {
             const auto at = static_cast<double>(i);
-            const bool fault = std::floor((at + 1.0) * unturned) > std::floor(at * unturned);
+            const bool fault = std::floor((at + 1.0) * unrotated) > std::floor(at * unrotated);
             const arma::mat block = keys.read(keys.places[i], {.undo_rotary = fault}, nothing_random);
             if (block.is_zero()) continue;
             before += tail_energy(block);
@@ -134,7 +134,7 @@ Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against ag
         };
         const sim::DumpView shuffled{.shuffle = true};
         const sim::DumpView derotated{.undo_rotary = true};
-        if (place.control_is("no-rotation")) return turned_in_part(place.fault);
+        if (place.control_is("no-rotation")) return rotated_in_part(place.fault);
         const double stored = tails(place.control_is("no-order") ? shuffled : sim::DumpView{}, 1);
         return stored / tails(against == Against::derotated ? derotated : shuffled, 0);
     };

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t simulated_tokens = 1024;
 constexpr std::size_t frozen_rows = 256;
-constexpr std::size_t least_piece = 8;
-std::size_t piece_at(std::size_t row) { return row < 32 ? least_piece : row < 128 ? 32 : 128; }
+constexpr std::size_t least_chunk = 8;
+std::size_t chunk_at(std::size_t row) { return row < 32 ? least_chunk : row < 128 ? 32 : 128; }
 
 template <class Quantizer>
 BitsAndError through(const Quantizer& quantizer, const arma::mat& rows) {
@@ -91,8 +91,8 @@ std::vector<theory::NormalChannel> running_channels(const arma::mat& rows) {
     arma::rowvec slopes(d, arma::fill::zeros);
     arma::mat components(d, d, arma::fill::eye);
     std::vector<theory::NormalChannel> channels;
-    for (std::size_t t = 0; t + piece_at(t) <= rows.n_rows; t += piece_at(t)) {
-        const std::size_t piece = piece_at(t);
+    for (std::size_t t = 0; t + chunk_at(t) <= rows.n_rows; t += chunk_at(t)) {
+        const std::size_t chunk = chunk_at(t);
         if (t > 0 && t <= frozen_rows) {
             const arma::mat past = all.head_rows(t);
             mean = arma::mean(past, 0);
@@ -102,16 +102,16 @@ std::vector<theory::NormalChannel> running_channels(const arma::mat& rows) {
             const arma::mat known = centred * components;
             const arma::rowvec before = arma::sum(arma::square(known.head_rows(t - 1)), 0);
             const arma::rowvec products = arma::sum(known.head_rows(t - 1) % known.tail_rows(t - 1), 0);
-            for (std::size_t k = 0; k < d && t > least_piece; ++k)
+            for (std::size_t k = 0; k < d && t > least_chunk; ++k)
                 slopes(k) = std::clamp(
                     before(k) > 0.0 ? products(k) / before(k) / (1.0 + 4.0 / static_cast<double>(t)) : 0.0, 0.0, 0.95);
         }
         const std::size_t first = t == 0 ? 0 : t - 1;
-        const arma::mat met = (all.rows(first, t + piece - 1).each_row() - mean) * components;
-        arma::mat left = met.tail_rows(piece);
+        const arma::mat met = (all.rows(first, t + chunk - 1).each_row() - mean) * components;
+        arma::mat left = met.tail_rows(chunk);
         left.tail_rows(met.n_rows - 1) -= met.head_rows(met.n_rows - 1) * arma::diagmat(slopes);
         for (const double variance : arma::rowvec(arma::mean(arma::square(left), 0)))
-            channels.insert(channels.end(), piece / least_piece, {variance});
+            channels.insert(channels.end(), chunk / least_chunk, {variance});
     }
     return channels;
 }
@@ -150,7 +150,7 @@ std::vector<Claim> spectrum_gain_claims() {
          .plain = {"The spectrum of a cache says how much better than TurboQuant a transform code is.",
                    "bits saved, less those predicted", "steep"},
          .note =
-             "the variances are those of each piece of the rows in the principal components of the rows before it, so "
+             "the variances are those of each chunk of the rows in the principal components of the rows before it, so "
              "that an ideal code would have to learn as causal-klt does; the .2 bits are the loss of its quantizer and "
              "of variances that it estimates. The margin was set on three dumps",
          .criteria = {simulated("mild", 4.0), simulated("steep", 8.0)}}};

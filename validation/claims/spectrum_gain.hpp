@@ -32,9 +32,9 @@ inline constexpr const char* what_is_measured =
 [[nodiscard]] double gain_in_bits(const BitsAndError& code, const BitsAndError& over);
 
 /// The variances that a code meets which knows only the rows so far: of what the row before does not predict, in the
-/// principal components of all rows before a piece of the sequence, or of the first 256 from there on, as causal-klt
-/// has them. Pieces have 8 rows in the first 32, 32 in the first 128 and 128 after those; rows at the end that fill
-/// none are left out. Row 0 counts as a copy of row 1, and the first piece is measured in its own columns. A variance
+/// principal components of all rows before a chunk of the sequence, or of the first 256 from there on, as causal-klt
+/// has them. Chunks have 8 rows in the first 32, 32 in the first 128 and 128 after those; rows at the end that fill
+/// none are left out. Row 0 counts as a copy of row 1, and the first chunk is measured in its own columns. A variance
 /// for each 8 rows and each component.
 [[nodiscard]] std::vector<theory::NormalChannel> running_channels(const arma::mat& rows);
 

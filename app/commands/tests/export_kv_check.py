@@ -146,8 +146,8 @@ def check_rope_metadata(folder):
     scaled = dict(llama, original_max_position_embeddings=64)
     frequencies, factor = export_kv.rotary_frequencies(500.0, 32, scaled)
     rotation = numpy.exp(1j * numpy.outer(numpy.arange(128), frequencies))
-    turned = (plain[..., :16] + 1j * plain[..., 16:]) * rotation
-    keys = numpy.concatenate([turned.real, turned.imag], axis=2)
+    rotated = (plain[..., :16] + 1j * plain[..., 16:]) * rotation
+    keys = numpy.concatenate([rotated.real, rotated.imag], axis=2)
     assert export_kv.rotary_style(plain, keys, 500.0, scaled) == "rotate-half"
     assert export_kv.rotary_style(plain, keys, 500.0) is None, "control: without the scaling the angles differ"
     export_kv.write_dump(f"{folder}/scaled.safetensors", [(keys, plain)], dtype="float32",

@@ -50,7 +50,7 @@ struct Outcome {
     double entries = 0.0;
 };
 
-arma::mat turned(const arma::mat& rows, bool back, std::size_t first) {
+arma::mat rotate_heads(const arma::mat& rows, bool back, std::size_t first) {
     arma::mat all;
     for (std::size_t head = 0; head < kv_heads; ++head) {
         const arma::mat own = rows.cols(head * width, (head + 1) * width - 1);
@@ -66,14 +66,14 @@ Outcome streamed(const std::string& method, const LayerStreams::Bits& bits, cons
     Outcome outcome;
     for (std::size_t t = 0; t < layer.keys.n_rows; t += block) {
         const arma::span rows(t, std::min<std::size_t>(t + block, layer.keys.n_rows) - 1);
-        const arma::mat rotated = turned(layer.keys.rows(rows.a, rows.b), false, t);
+        const arma::mat rotated = rotate_heads(layer.keys.rows(rows.a, rows.b), false, t);
         const sim::LayerRows exact{arma::conv_to<arma::fmat>::from(rotated),
                                    arma::conv_to<arma::fmat>::from(layer.values.rows(rows.a, rows.b))};
         const arma::fmat queries = layer.queries.rows(rows.a, rows.b);
         streams.note_queries({1, t, queries, exact.keys, exact.values});
         const LayerStreams::Coded coded = streams.code(1, t, exact, bits);
         const auto keys = arma::conv_to<arma::mat>::from(coded.rows.keys);
-        outcome.keys = arma::join_cols(outcome.keys, turned(keys, true, t));
+        outcome.keys = arma::join_cols(outcome.keys, rotate_heads(keys, true, t));
         outcome.values = arma::join_cols(outcome.values, arma::conv_to<arma::mat>::from(coded.rows.values));
         outcome.bits += coded.bits;
         outcome.entries += coded.entries;
@@ -116,9 +116,9 @@ TEST(LayerStreams, AJointCodeIsThatOfOneStreamOverAllHeads) {
     // Keys as a cache in float has them.
     arma::mat keys;
     for (std::size_t t = 0; t < 384; t += block) {
-        const arma::mat rotated = turned(layer.keys.rows(t, t + block - 1), false, t);
+        const arma::mat rotated = rotate_heads(layer.keys.rows(t, t + block - 1), false, t);
         const auto rounded = arma::conv_to<arma::mat>::from(arma::conv_to<arma::fmat>::from(rotated));
-        keys = arma::join_cols(keys, turned(rounded, true, t));
+        keys = arma::join_cols(keys, rotate_heads(rounded, true, t));
     }
     const auto values = arma::conv_to<arma::mat>::from(arma::conv_to<arma::fmat>::from(layer.values));
     const arma::mat rows = arma::join_rows(keys, values);

@@ -81,9 +81,9 @@ TEST(SpikedPcaLaw, HasTheEigenvalueAndTheCosineOfTheTheory) {
             EXPECT_LT(ratio, most);
         }
         // Control: gamma taken as n/p.
-        const theory::SpikedCovariance turned(AspectRatio::of(features, samples), noise_level);
-        EXPECT_GT(std::abs(deviation(top.eigenvalues, turned.sample_eigenvalue(population).value)), limit);
-        EXPECT_GT(std::abs(deviation(top.cosines, turned.squared_cosine(population).value)), limit);
+        const theory::SpikedCovariance swapped(AspectRatio::of(features, samples), noise_level);
+        EXPECT_GT(std::abs(deviation(top.eigenvalues, swapped.sample_eigenvalue(population).value)), limit);
+        EXPECT_GT(std::abs(deviation(top.cosines, swapped.squared_cosine(population).value)), limit);
     }
 }
 

@@ -55,8 +55,8 @@ TEST(BiwhiteningIdentity, ScaledCountsWithScaledVarianceAreTheSame) {
                                     .max();
         EXPECT_LE(relative, 1e-9);
     }
-    AnalysedBlock turned(drawn.observed.t());
-    const arma::mat signal = spectral_method("biwhiten+gd-shrink").apply(turned).signal;
+    AnalysedBlock transposed(drawn.observed.t());
+    const arma::mat signal = spectral_method("biwhiten+gd-shrink").apply(transposed).signal;
     EXPECT_LE(arma::abs(signal.t() - spectral_method("biwhiten+gd-shrink").apply(block).signal).max(), 1e-8);
 }
 

@@ -45,8 +45,8 @@ TEST(ClippingIdentity, ScaleAndSignAndTranspositionCarryOver) {
         AnalysedBlock scaled(data * scale);
         EXPECT_LE(arma::abs(method.apply(scaled).signal / scale - expected).max(), 1e-9) << scale;
     }
-    AnalysedBlock turned(data.t());
-    EXPECT_LE(arma::abs(method.apply(turned).signal.t() - expected).max(), 1e-9);
+    AnalysedBlock transposed(data.t());
+    EXPECT_LE(arma::abs(method.apply(transposed).signal.t() - expected).max(), 1e-9);
 }
 
 TEST(ClippingLaw, TheNoiseHasTheVarianceOfHubersEstimate) {

@@ -340,7 +340,7 @@ TEST_F(Formats, PagesOfVllm) {
 }
 
 /// The same cache in pages of [token, head, dim] and of [head, token, dim], written by NumPy.
-TEST_F(Formats, PagesWithKeysInPiecesSayHowToJoinThem) {
+TEST_F(Formats, PagesWithKeysInChunksSayHowToJoinThem) {
     const auto any = [](const CacheIndex& i) { return static_cast<double>(i[0]); };
     const std::vector<TensorSource> pages = {stored_cache("layers.0.key", {3, 2, 2, 16, 8}, any),
                                              stored_cache("layers.0.value", {3, 2, 16, 16}, any)};

@@ -225,8 +225,8 @@ class Decoder:
         angles = np.arange(self.seen, self.seen + len(rows))[:, None] * self.frequencies
         angles = np.concatenate([angles, angles], 1)[:, None, :]
         half = self.dim // 2
-        turned = np.concatenate([-rows[..., half:], rows[..., :half]], -1)
-        return ((rows * np.cos(angles) + turned * np.sin(angles)) * self.stretch).astype(self.real)
+        rotated = np.concatenate([-rows[..., half:], rows[..., :half]], -1)
+        return ((rows * np.cos(angles) + rotated * np.sin(angles)) * self.stretch).astype(self.real)
 
     def attention(self, rows, layer):
         at = f"model.layers.{layer}.self_attn."

@@ -48,9 +48,9 @@ TEST(MissingEntriesReference, CovariancesAreTheMeansOverAllMasks) {
         EXPECT_NEAR(covariance_by_enumeration(diagonal, correlated, none, p, i, 0, 1 - i, 0), 0.0, 1e-15);
     }
     // The sides exchanged, and both diagonal.
-    const SeenSpectra turned = seen_spectra({of_correlated, false}, {of_diagonal, true}, p);
-    EXPECT_NEAR(turned.row.atoms()[0].value, seen.column.atoms()[0].value, 1e-15);
-    EXPECT_EQ(turned.column.atoms()[0].value, 2.0);
+    const SeenSpectra swapped = seen_spectra({of_correlated, false}, {of_diagonal, true}, p);
+    EXPECT_NEAR(swapped.row.atoms()[0].value, seen.column.atoms()[0].value, 1e-15);
+    EXPECT_EQ(swapped.column.atoms()[0].value, 2.0);
     const SeenSpectra both = seen_spectra({of_diagonal, true}, {of_diagonal, true}, p);
     EXPECT_NEAR(both.row.atoms()[0].value * both.column.atoms()[1].value,
                 covariance_by_enumeration(diagonal, diagonal, none, p, 1, 0, 1, 0), 1e-14);

@@ -37,7 +37,7 @@ arma::mat gain_rows(std::size_t tokens, std::size_t columns, double correlation)
 TEST(SpectrumGain, ChannelsAreThoseOfEightRowsEach) {
     const arma::mat rows = gain_rows(300, 4, 0.0);
     const auto channels = running_channels(rows);
-    // 300 rows have 4 pieces of 8 rows, 3 of 32 and one of 128.
+    // 300 rows have 4 chunks of 8 rows, 3 of 32 and one of 128.
     ASSERT_EQ(channels.size(), (4U + 3 * 4 + 16) * 4);
     arma::mat first = rows.head_rows(8);
     first.row(0) = rows.row(1);

@@ -45,7 +45,7 @@ TEST(DumpInspection, AFileWithoutMetadataLacksAllOfThem) {
     EXPECT_EQ(keys_of(with_layout.missing).front(), "layout");
 }
 
-TEST(DumpInspection, PagesWithKeysInPiecesSayHowToJoinThem) {
+TEST(DumpInspection, PagesWithKeysInChunksSayHowToJoinThem) {
     const sim::ScratchFolder folder;
     const std::string path = folder.path("pages.safetensors");
     for (const std::string name : {"layers.0.{}", "{}_cache", "kv_caches.0.{}"}) {

@@ -20,22 +20,22 @@ arma::mat normal_rows(std::size_t rows, std::size_t columns, std::uint64_t repli
 }
 
 TEST(SpectrumReferences, OfTwoComponentsByHand) {
-    // Coordinates 4 and 1 in patterns that are orthogonal and of mean 0, turned by 30 degrees.
+    // Coordinates 4 and 1 in patterns that are orthogonal and of mean 0, rotated by 30 degrees.
     arma::mat coordinates(16, 2);
     for (arma::uword t = 0; t < 16; ++t) {
         coordinates(t, 0) = t % 4 < 2 ? 4.0 : -4.0;
         coordinates(t, 1) = t % 8 < 4 ? 1.0 : -1.0;
     }
     const double c = std::sqrt(3.0) / 2.0;
-    const arma::mat turned = coordinates * arma::mat{{c, 0.5}, {-0.5, c}};
+    const arma::mat rotated = coordinates * arma::mat{{c, 0.5}, {-0.5, c}};
     // 3 bits for both: either has the error 1/2. 1 bit: the larger one has 4, the other keeps 1. The mean square
     // is 8.5.
-    const auto errors = water_filled_errors(turned, {1.5, 0.5});
+    const auto errors = water_filled_errors(rotated, {1.5, 0.5});
     ASSERT_EQ(errors.size(), 2U);
     EXPECT_NEAR(errors[0][0], std::sqrt(0.5 / 8.5), 1e-12);
     EXPECT_NEAR(errors[0][1], std::sqrt(2.5 / 8.5), 1e-12);
     // A mean takes no bits, and is a part of the rows whose error is measured.
-    const auto shifted = water_filled_errors(turned + 3.0, {1.5});
+    const auto shifted = water_filled_errors(rotated + 3.0, {1.5});
     EXPECT_NEAR(shifted[0][0], std::sqrt(0.5 / 17.5), 1e-12);
 }
 
