@@ -159,7 +159,7 @@ int spiked_codec_create(const char* method, int64_t dim, double bits, const char
             const auto heads = c::heads_of_columns(*causal, text, dimension);
             causal->check_bits(bits);
             made = new spiked_codec{std::nullopt, estimators::cache_coder(*causal, dimension, bits, {}, {}, heads),
-                                    dimension};
+                                    dimension, spiked_causal{*causal, bits, heads}};
             return;
         }
         const auto spec = estimators::method_named(name, estimators::and_causal_caches());

@@ -8,11 +8,19 @@
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/compressors/compressor.hpp"
 
+/// A causal method, its bits and the heads of its columns.
+struct spiked_causal {
+    spiked::estimators::CacheMethod method;
+    double bits = 0.0;
+    spiked::estimators::CacheGroup heads;
+};
+
 /// A method for blocks, or a causal one for whole sequences.
 struct spiked_codec {
     std::optional<spiked::estimators::Compressor> compressor;
     std::optional<spiked::estimators::CacheCoder> sequence;
     std::size_t dim = 0;
+    std::optional<spiked_causal> causal = {};  ///< of `sequence`
 
     [[nodiscard]] spiked::estimators::Compressor::Result encode(spiked::estimators::AnalysedBlock& block) const {
         if (compressor) return compressor->encode(block);

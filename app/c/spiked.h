@@ -39,7 +39,7 @@ extern "C" {
 
 /* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
  * this one where a program runs with the library that it was built for, or a later one. */
-#define SPIKED_ABI_VERSION 5
+#define SPIKED_ABI_VERSION 6
 
 /* The exit codes of the command, and SPIKED_TOO_SMALL. */
 enum spiked_status {
@@ -406,6 +406,25 @@ SPIKED_API int spiked_codec_encode(const spiked_codec* codec, const spiked_matri
  * rows. Bytes may come from anyone: no bytes make this function read or write outside its arguments. */
 SPIKED_API int spiked_codec_decode(const spiked_codec* codec, const uint8_t* bytes, size_t length,
                                    const spiked_matrix* decoded);
+
+/* A sequence that a causal method codes while its tokens arrive, each block of 128 from those before it. It changes with
+ * every block: one thread at a time. */
+typedef struct spiked_stream spiked_stream;
+
+/* codec: of a causal method; it need not outlive the stream. tokens: those that will come, for which the stored bits are
+ * within 1 % of the codec's; 0: not known, then within .75 % from the fourth block on, and up to half as much more in the
+ * first. Queries are not known, so that no keys are weighted. Sets *stream, or to NULL on failure. */
+SPIKED_API int spiked_stream_create(const spiked_codec* codec, int64_t tokens, spiked_stream** stream);
+/* Another stream in the same state, which goes on apart from the first. Sets *copy, or to NULL on failure. */
+SPIKED_API int spiked_stream_copy(const spiked_stream* stream, spiked_stream** copy);
+/* NULL is allowed. */
+SPIKED_API void spiked_stream_free(spiked_stream* stream);
+/* Codes the next rows: 128 of them, or fewer at the end of the sequence.
+ * decoded: optional; the same shape, receives the rows as a decoder has them; may be `rows` itself.
+ * bits: optional; receives the bits that are stored for them, header and length included.
+ * An error of the arguments leaves the stream as it was. After any other, and after SPIKED_STOPPED, it takes no rows. */
+SPIKED_API int spiked_stream_append(spiked_stream* stream, const spiked_matrix* rows, const spiked_matrix* decoded,
+                                    double* bits);
 
 /* `count` matrices of one shape: block b begins block_stride * b elements after first.data. */
 typedef struct spiked_blocks {

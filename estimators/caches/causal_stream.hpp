@@ -19,7 +19,7 @@ namespace spiked::estimators {
 /// for them. Otherwise the step is planned for six blocks: the first takes 14 to 54 % more than B, the next three repay
 /// that, later ones the deviation so far over a quarter of the blocks so far, and sequences of whole blocks take B
 /// within .75 % from the fourth block on. Rows that take few bits at any step take less. METHODS, "Causal transform
-/// coding".
+/// coding". A copy goes on apart from the original, as beams of one text do.
 class CausalStream {
 public:
     /// `first_block`: its rows, channels of a head beside those of another, for the choice of the step and for the

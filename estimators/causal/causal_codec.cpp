@@ -180,6 +180,11 @@ CausalEncoder::CausalEncoder(const CausalShape& shape, const CausalOptions& opti
 }
 CausalEncoder::~CausalEncoder() = default;
 CausalEncoder::CausalEncoder(CausalEncoder&&) noexcept = default;
+CausalEncoder::CausalEncoder(const CausalEncoder& other)
+    : state_(std::make_unique<CausalState>(*other.state_)),
+      step_(other.step_),
+      header_(other.header_),
+      decoded_(other.decoded_) {}
 
 std::vector<std::uint8_t> CausalEncoder::encode(const arma::mat& rows) {
     std::vector<std::uint8_t> bytes;
@@ -194,6 +199,7 @@ CausalDecoder::CausalDecoder(const CausalShape& shape, const CausalOptions& opti
 }
 CausalDecoder::~CausalDecoder() = default;
 CausalDecoder::CausalDecoder(CausalDecoder&&) noexcept = default;
+CausalDecoder::CausalDecoder(const CausalDecoder& other) : state_(std::make_unique<CausalState>(*other.state_)) {}
 
 void CausalDecoder::set_step(int step) {
     if (step < -largest_step || step > largest_step)

@@ -86,6 +86,8 @@ public:
                   const arma::rowvec& first_row);
     ~CausalEncoder();
     CausalEncoder(CausalEncoder&&) noexcept;
+    /// A copy goes on from the same rows, apart from the original. Cost: its memory.
+    CausalEncoder(const CausalEncoder& other);
 
     [[nodiscard]] const std::vector<std::uint8_t>& header() const { return header_; }
     /// The next 128 rows, or fewer at the end. Throws input_error for entries that are not finite, and usage_error for
@@ -112,6 +114,7 @@ public:
     CausalDecoder(const CausalShape& shape, const CausalOptions& options, std::span<const std::uint8_t> header);
     ~CausalDecoder();
     CausalDecoder(CausalDecoder&&) noexcept;
+    CausalDecoder(const CausalDecoder& other);
 
     /// The step of the blocks that follow, where it is not that of the header. Throws input_error out of range.
     void set_step(int step);

@@ -39,6 +39,7 @@ from .methods import list_methods
 from .preparation import prepare
 from .quantization import Codec, Encoded, Quantized, Roundtrip, quantize, roundtrip
 from .store import Store, run
+from .streams import Stream
 
 __all__ = [
     "Codec",
@@ -52,6 +53,7 @@ __all__ = [
     "Spectrum",
     "SpikedError",
     "Store",
+    "Stream",
     "Theory",
     "denoise",
     "eoptshrink",

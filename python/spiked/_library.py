@@ -254,6 +254,10 @@ _FUNCTIONS = {
     "spiked_ledger_item": (c_char_p, [c_int64]),
     "spiked_codec_encode": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_char_p]),
     "spiked_codec_decode": (c_int, [c_void_p, c_char_p, c_size_t, c_char_p]),
+    "spiked_stream_create": (c_int, [c_void_p, c_int64, POINTER(c_void_p)]),
+    "spiked_stream_copy": (c_int, [c_void_p, POINTER(c_void_p)]),
+    "spiked_stream_free": (None, [c_void_p]),
+    "spiked_stream_append": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(c_double)]),
     "spiked_roundtrip": (
         c_int,
         [POINTER(c_void_p), c_int64, c_char_p, c_int64, c_void_p, c_void_p, c_char_p, c_void_p],
@@ -261,7 +265,7 @@ _FUNCTIONS = {
 }
 
 # Names in messages of the library, and what they are called here; options of the command are named as arguments.
-_NAMES_IN_C = {"wanted is": "values is", "row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None"}
+_NAMES_IN_C = {"wanted is": "values is", "row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None", "spiked_codec_encode": "Codec.encode"}
 _MATRIX = re.compile(r"^(data|block): ")
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 

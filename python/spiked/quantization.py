@@ -15,6 +15,7 @@ import numpy as np
 from . import _arrays, _library
 from ._library import check, cost_of, library, matrix_of, run_long, text_of, words
 from .errors import InputError, SpikedError, UsageError
+from .streams import Stream
 
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
 
@@ -403,6 +404,38 @@ class Codec:
 
         run_long(self._cost * float(decoded.size) * self.dim, call, keep=(self, given, decoded))
         return decoded
+
+
+    def stream(self, tokens: int = 0) -> Stream:
+        """A sequence that a causal method codes while its tokens arrive.
+
+        Parameters
+        ----------
+        tokens : int
+            Tokens that will come, for which the stored bits are within 1 % of the codec's. 0: not known. The first block
+            then takes up to half as much more, which the next ones repay: from the fourth on the bits are within 0.75 %.
+
+        Returns
+        -------
+        Stream
+
+        Raises
+        ------
+        UsageError
+            The method is not causal.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> spiked.Codec("tq-mse", dim=32, bits=2).stream()
+        Traceback (most recent call last):
+        ...
+        spiked.errors.UsageError: codec codes blocks that do not depend on each other (a stream is of causal-klt or \
+causal-klt-joint): use Codec.encode
+        """
+        handle = ctypes.c_void_p()
+        check(library().spiked_stream_create(self._handle, _arrays.whole(tokens, "tokens"), handle))
+        return Stream(handle, self.dim, self._cost)
 
 
 def _codec_text(identity: Tuple[Any, ...]) -> str:

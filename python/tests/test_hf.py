@@ -11,6 +11,8 @@ import unittest
 import warnings
 from unittest import mock
 
+import numpy as np
+import spiked
 from hf_support import random_model, token_ids, torch, transformers
 from spiked import errors, hf
 from spiked.hf import _plan
@@ -57,6 +59,67 @@ class Identity(unittest.TestCase):
         first, second = (self.model.generate(self.ids, **GREEDY, **{name: copy.deepcopy(cache)}) for _ in range(2))
         self.assertTrue(torch.equal(first, second))
         self.assertEqual(cache.get_seq_length(), 69)
+
+
+class CausalCodes(unittest.TestCase):
+    """Blocks that are coded from those before them."""
+
+    def setUp(self):
+        self.model = random_model()
+        self.ids = token_ids(2, 420)
+
+    def rows(self, cache, layer=1):
+        pair = cache._pairs[layer]
+        return pair.keys.read(), pair.values.read()
+
+    def test_many_bits_give_the_exact_losses_and_few_do_not(self):
+        exact = hf.token_losses(self.model, self.ids)
+        found = hf.token_losses(self.model, self.ids, hf.SpikedCache(self.model, "causal-klt", "causal-klt", 8))
+        torch.testing.assert_close(found, exact, rtol=0, atol=0.2)
+        self.assertLess(float((found - exact).square().mean().sqrt()), 0.03)
+        coarse = hf.token_losses(self.model, self.ids, hf.SpikedCache(self.model, "causal-klt", "causal-klt", 1))
+        self.assertGreater(float((coarse - exact).square().mean().sqrt()), 0.1)
+
+    def test_bits_are_met_where_the_tokens_are_known(self):
+        for value in ("causal-klt", "causal-klt:heads=0", "causal-klt:heads=2,ar=off"):
+            with self.subTest(value):
+                cache = hf.SpikedCache(self.model, "causal-klt", value, 2.5, tokens=384)
+                report = hf.prefill(self.model, self.ids, cache).report()
+                self.assertEqual(report.coded_tokens, 384)
+                for side in ("key", "value"):
+                    self.assertLess(abs(report.bits_per_entry[side] - 2.5), 0.025, side)
+                    self.assertEqual(list(report.ledger[side]), ["total"])
+
+    def test_a_stream_of_its_own_gives_the_same_rows(self):
+        cache = hf.prefill(self.model, self.ids, hf.SpikedCache(self.model, "causal-klt", "causal-klt", 3))
+        exact = hf.prefill(self.model, self.ids[1:], hf.SpikedCache(self.model, "identity", "identity"), chunk=None)
+        values = self.rows(exact, 0)[1][0, 1]    # of the first layer, which no cache changes
+        stream = spiked.Codec("causal-klt", 32, 3).stream()
+        expected = np.concatenate([stream.append(values[first : first + 128])[0] for first in (0, 128, 256)])
+        found = self.rows(cache, 0)[1][1, 1, :384].numpy()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+    def test_beams_and_copies_go_on_apart(self):
+        cache = hf.prefill(self.model, self.ids[:1, :200], hf.SpikedCache(self.model, "causal-klt", "causal-klt", 3))
+        cache.batch_repeat_interleave(2)
+        again = copy.deepcopy(cache)
+        other = self.ids[:, 199:].clone()
+        hf.prefill(self.model, torch.cat([self.ids[:1, :199].repeat(2, 1), other], 1), cache)
+        for text in range(2):    # as if each had been read alone
+            alone = hf.SpikedCache(self.model, "causal-klt", "causal-klt", 3)
+            hf.prefill(self.model, torch.cat([self.ids[:1, :199], other[text : text + 1]], 1), alone)
+            for found, expected in zip(self.rows(cache), self.rows(alone)):
+                torch.testing.assert_close(found[text], expected[0], rtol=0, atol=1e-3)
+        self.assertEqual(again.get_seq_length(), 199)
+        hf.prefill(self.model, torch.cat([self.ids[:1, :199].repeat(2, 1), other], 1), again)
+        for found, expected in zip(self.rows(again), self.rows(cache)):
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+    def test_generation_reads_the_codes(self):
+        options = {**GREEDY, "max_new_tokens": 8}
+        with hf.compressed(self.model, key="causal-klt", value="causal-klt", bits=4) as used:
+            found = self.model.generate(self.ids, num_beams=2, **options)
+        self.assertEqual((tuple(found.shape), used.report().coded_tokens, used.report().texts), ((2, 428), 384, 4))
 
 
 class Compression(unittest.TestCase):
@@ -181,7 +244,16 @@ class Models(unittest.TestCase):
                 model = random_model("Llama", rope_scaling=scaling)
                 rotation = (
                     _plan.Plan(
-                        model, "unrope+tq-mse", "tq-mse", 2, block=16, keep="decoded", threads=1, sequence=0, options={}
+                        model,
+                        "unrope+tq-mse",
+                        "tq-mse",
+                        2,
+                        block=16,
+                        keep="decoded",
+                        threads=1,
+                        sequence=0,
+                        tokens=0,
+                        options={},
                     )
                     .store(1, "key")
                     .coder._rotation
@@ -337,8 +409,13 @@ class Misuse(unittest.TestCase):
         for arguments, message in (
             ({"key": "tq-msee"}, "tq-mse"),
             ({"value": "unrope+tq-mse"}, "values have no rotary embedding"),
-            ({"value": "causal-klt"}, "value is 'causal-klt' .it codes a whole sequence"),
-            ({"key": "unrope+causal-klt-joint:ar=off"}, "key is .*codes a whole sequence"),
+            ({"value": "kvtc"}, "value is 'kvtc' .it codes a whole sequence"),
+            ({"key": "unrope+causal-klt:ar=off"}, "leave out unrope"),
+            ({"key": "causal-klt-joint"}, "joins keys and values.*heads=0"),
+            ({"key": "causal-klt", "keep": "packed"}, 'pass "decoded"'),
+            ({"value": "causal-klt", "block": 16}, "blocks of 128 tokens"),
+            ({"value": "causal-klt", "seed": 3}, "seed has no effect on causal-klt"),
+            ({"tokens": 256}, "tokens is 256 .*causal-klt"),
             ({"keep": "coded"}, "decoded.*packed"),
             ({"block": 0}, "block is 0"),
             ({"bits": 17}, "bits"),

@@ -118,6 +118,63 @@ class Sequences(unittest.TestCase):
             joint.decode(code.bytes[:-3], rows=512)
 
 
+class Streams(unittest.TestCase):
+    """Rows that arrive in blocks of 128."""
+
+    def setUp(self):
+        self.rows = matrix(700, 32) * np.geomspace(3, 0.1, 32)
+        self.codec = spiked.Codec("causal-klt", 32, 2.5)
+
+    def append_all(self, stream, rows):
+        found = [stream.append(rows[first : first + 128]) for first in range(0, len(rows), 128)]
+        return np.concatenate([decoded for decoded, _ in found]), sum(bits for _, bits in found) / rows.size
+
+    def test_bits_are_met_and_the_error_is_that_of_the_whole_sequence(self):
+        decoded, bits = self.append_all(self.codec.stream(tokens=700), self.rows)
+        self.assertLess(abs(bits - 2.5), 0.025)
+        whole = spiked.quantize(self.rows, "causal-klt", 2.5)
+        error = np.linalg.norm(decoded - self.rows) / np.linalg.norm(self.rows)
+        self.assertLess(abs(error / whole.relative_l2 - 1), 0.05)
+        coarse, fewer = self.append_all(spiked.Codec("causal-klt", 32, 1.5).stream(700), self.rows)
+        self.assertLess(fewer, 1.55)
+        self.assertGreater(np.linalg.norm(coarse - self.rows) / np.linalg.norm(self.rows), 1.5 * error)
+
+    def test_no_later_row_changes_what_was_decoded(self):
+        changed = self.rows.copy()
+        changed[300:] *= -2
+        decoded, other = (self.append_all(self.codec.stream(), rows)[0] for rows in (self.rows, changed))
+        self.assertTrue(np.array_equal(decoded[:256], other[:256]))
+        self.assertFalse(np.array_equal(decoded[256:384], other[256:384]))
+
+    def test_copies_go_on_apart(self):
+        stream = self.codec.stream()
+        stream.append(self.rows[:128])
+        other = stream.copy()
+        found = [each.append(self.rows[first : first + 128]) for each, first in ((stream, 128), (other, 256))]
+        self.assertFalse(np.array_equal(found[0][0], found[1][0]))
+        again = self.codec.stream()
+        again.append(self.rows[:128])
+        self.assertTrue(np.array_equal(again.append(self.rows[256:384])[0], found[1][0]))
+
+    def test_mistakes(self):
+        stream = self.codec.stream()
+        for rows, kind, message in (
+            (self.rows[:129], UsageError, "129 rows .a block has 128"),
+            (np.full((5, 32), np.nan), InputError, "NaN"),
+            (self.rows[:5, :31], InputError, "rows of 31 entries"),
+            (1e300 * self.rows[:5], InputError, "scale the data"),
+        ):
+            with self.assertRaisesRegex(kind, message):
+                stream.append(rows)
+        stream.append(self.rows[:100])    # nothing of that counts
+        with self.assertRaisesRegex(UsageError, "has ended with a block of fewer than 128"):
+            stream.append(self.rows[:128])
+        with self.assertRaisesRegex(UsageError, "use Codec.encode"):
+            spiked.Codec("tq-mse", 32, 2).stream()
+        with self.assertRaisesRegex(UsageError, "tokens is -1"):
+            self.codec.stream(-1)
+
+
 class Ledger(unittest.TestCase):
     def test_bits_are_those_of_the_bytes(self):
         X = matrix(48, 64)

@@ -107,6 +107,52 @@ static void batches(void) {
     for (c = 0; c < 2; ++c) spiked_codec_free((spiked_codec*)codecs[c]);
 }
 
+enum { STREAM_ROWS = 128, STREAM_COLS = 16, STREAM_BLOCKS = 6 };
+
+static double squared_error(const double* a, const double* b, int count) {
+    double sum = 0.0;
+    int i;
+    for (i = 0; i < count; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sum;
+}
+
+/* A stream takes the bits that it is made for, its copies go on apart, and the codec need not outlive it. */
+static void streams(void) {
+    static double data[STREAM_BLOCKS * STREAM_ROWS * STREAM_COLS], zeros[STREAM_ROWS * STREAM_COLS];
+    double decoded[STREAM_ROWS * STREAM_COLS], other[STREAM_ROWS * STREAM_COLS];
+    const int entries = STREAM_ROWS * STREAM_COLS;
+    const spiked_matrix to = in_rows(decoded, STREAM_ROWS, STREAM_COLS),
+                        beside = in_rows(other, STREAM_ROWS, STREAM_COLS);
+    spiked_codec* codec = NULL;
+    spiked_stream *stream = NULL, *copy = NULL;
+    double bits = 0.0, all = 0.0, error = 0.0, size = 0.0;
+    int b;
+    fill_spiked(data, STREAM_BLOCKS * STREAM_ROWS, STREAM_COLS, 300.0, 7);
+    CHECK_OK(spiked_codec_create("causal-klt", STREAM_COLS, 4, NULL, &codec));
+    CHECK_OK(spiked_stream_create(codec, STREAM_BLOCKS * STREAM_ROWS, &stream));
+    spiked_codec_free(codec);
+    for (b = 0; b < STREAM_BLOCKS; ++b) {
+        const spiked_matrix block = in_rows(data + b * entries, STREAM_ROWS, STREAM_COLS);
+        if (b == 3) CHECK_OK(spiked_stream_copy(stream, &copy));
+        CHECK_OK(spiked_stream_append(stream, &block, &to, &bits));
+        all += bits;
+        error += squared_error(data + b * entries, decoded, entries);
+        size += squared_error(data + b * entries, zeros, entries);
+        if (b == 3) {
+            const spiked_matrix same = block, later = in_rows(data + 5 * entries, STREAM_ROWS, STREAM_COLS);
+            double again = 0.0;
+            CHECK_OK(spiked_stream_append(copy, &same, &beside, &again));
+            CHECK(again == bits && memcmp(decoded, other, sizeof decoded) == 0);
+            CHECK_OK(spiked_stream_append(copy, &later, NULL, NULL));
+        }
+    }
+    CHECK(all > 3.96 * STREAM_BLOCKS * entries && all < 4.04 * STREAM_BLOCKS * entries);
+    CHECK(error < 0.01 * size);
+    CHECK(error > 1e-6 * size); /* so few bits are not exact */
+    spiked_stream_free(stream);
+    spiked_stream_free(copy);
+}
+
 #ifndef SPIKED_SANITIZED /* the thread sanitizer allows no threads after fork */
 /* A child of fork can call the library, also when OpenBLAS had threads. */
 static void forked(spiked_matrix block) {
@@ -181,6 +227,7 @@ void many_calls(const char* command) {
         use(3);
     }
     batches();
+    streams();
     for (i = 0; i < 1000; ++i) one_of_many(i, block);
     before = resident_pages();
     CHECK(before > 0);

@@ -225,6 +225,35 @@ static int never(void* data_of_poll) {
     return 1;
 }
 
+static void streams(void) {
+    static double long_rows[129 * COLS];
+    const spiked_matrix good = in_rows(data, ROWS, COLS), narrow = in_rows(data, ROWS, COLS - 1);
+    const spiked_matrix many = in_rows(long_rows, 129, COLS);
+    spiked_codec* codec = NULL;
+    spiked_stream *stream = (spiked_stream*)data, *copy = (spiked_stream*)data;
+    CHECK_OK(spiked_codec_create("tq-mse", COLS, 2, NULL, &codec));
+    FAILS(spiked_stream_create(codec, 0, &stream), SPIKED_USAGE, "use spiked_codec_encode");
+    CHECK(stream == NULL);
+    spiked_codec_free(codec);
+    CHECK_OK(spiked_codec_create("causal-klt", COLS, 2, NULL, &codec));
+    FAILS(spiked_stream_create(codec, -1, &stream), SPIKED_USAGE, "tokens is -1");
+    FAILS(spiked_stream_create(NULL, 0, &stream), SPIKED_USAGE, "codec is NULL");
+    FAILS(spiked_stream_create(codec, 0, NULL), SPIKED_USAGE, "stream is NULL");
+    FAILS(spiked_stream_copy(NULL, &copy), SPIKED_USAGE, "stream is NULL");
+    CHECK(copy == NULL);
+    CHECK_OK(spiked_stream_create(codec, 0, &stream));
+    FAILS(spiked_stream_append(NULL, &good, NULL, NULL), SPIKED_USAGE, "stream is NULL");
+    FAILS(spiked_stream_append(stream, NULL, NULL, NULL), SPIKED_USAGE, "rows is NULL");
+    FAILS(spiked_stream_append(stream, &narrow, NULL, NULL), SPIKED_USAGE, "rows has 7 columns");
+    FAILS(spiked_stream_append(stream, &many, NULL, NULL), SPIKED_USAGE, "pass 1 to 128");
+    FAILS(spiked_stream_append(stream, &good, &narrow, NULL), SPIKED_USAGE, "decoded");
+    CHECK_OK(spiked_stream_append(stream, &good, NULL, NULL));
+    FAILS(spiked_stream_append(stream, &good, NULL, NULL), SPIKED_USAGE, "begin another stream");
+    spiked_stream_free(stream);
+    spiked_stream_free(NULL);
+    spiked_codec_free(codec);
+}
+
 static void codecs(void) {
     const spiked_matrix good = in_rows(data, ROWS, COLS), narrow = in_rows(data, ROWS, COLS - 1);
     const spiked_codec* list[2] = {NULL, NULL};
@@ -323,5 +352,6 @@ void misuse(const char* command) {
     components();
     laws();
     codecs();
+    streams();
     lists();
 }

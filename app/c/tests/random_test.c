@@ -170,11 +170,14 @@ static void code_anything(void) {
     char name[256], options[128];
     const double bits = below(3) ? (double)(1 + below(5)) : any_number() * 9;
     spiked_codec* codec = NULL;
+    spiked_stream *stream = NULL, *copy = NULL;
+    double stored = 0.0;
     spiked_matrix from, to;
     size_t length = 0;
     int64_t dim;
     any_entries(space);
     any_name(name);
+    if (below(6) == 0) strcpy(name, "causal-klt"); /* the one with streams */
     sprintf(options, "%s%s%s", ANY(settings), below(2) ? " " : ",", below(3) ? "" : ANY(settings));
     from = any_matrix(space);
     dim = below(8) ? from.cols : (int64_t)below(SIDE);
@@ -195,6 +198,13 @@ static void code_anything(void) {
             length -= below(3) ? 0 : below(length + 1);
         }
         checked(spiked_codec_decode(codec, bytes, length, &to), name);
+        if (checked(spiked_stream_create(codec, (int64_t)below(3) * 100, &stream), name) == SPIKED_OK) {
+            checked(spiked_stream_append(stream, &from, below(2) ? &to : NULL, below(2) ? &stored : NULL), name);
+            checked(spiked_stream_copy(stream, &copy), name);
+            spiked_stream_free(stream);
+            checked(spiked_stream_append(copy, &from, below(2) ? &to : NULL, NULL), name);
+            spiked_stream_free(copy);
+        }
     }
     spiked_codec_free(codec);
 }

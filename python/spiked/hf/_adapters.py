@@ -59,9 +59,10 @@ class _SpikedCache:
         A decoder. Layers with a sliding window and layers without keys and values are left alone; `report` names them.
     key, value : str
         Methods of keys and values, as in `spiked.Codec`. ``unrope+`` before the method of keys codes them without their
-        rotary embedding (of type default, linear, llama3 or yarn). ``"identity"`` stores them exactly: a control.
+        rotary embedding (of type default, linear, llama3 or yarn), as ``"causal-klt"`` does by itself; its keys are not
+        weighted by queries, which a cache does not see. ``"identity"`` stores them exactly: a control.
     bits : float
-        Bits of the index of an entry.
+        Bits of the index of an entry; of ``causal-klt``, the stored bits.
     block : int
         Tokens of a block.
     keep : {"decoded", "packed"}
@@ -71,6 +72,9 @@ class _SpikedCache:
         0: one for each processor. Results do not depend on it.
     sequence : int
         Which rotations are drawn, one set for each text: document i of ``spiked kv perplexity`` has sequence i.
+    tokens : int
+        Of ``causal-klt``: how many tokens will be coded, where it is known, so that the stored bits are met within 1 %. 0: not
+        known; then the first block takes up to half as much more, which later ones repay.
     **options
         Other options of `spiked.Codec`, such as ``seed``.
 
@@ -116,10 +120,20 @@ class _SpikedCache:
         keep: str = "decoded",
         threads: int = 0,
         sequence: int = 0,
+        tokens: int = 0,
         **options: Any,
     ) -> None:
         plan = Plan(
-            model, key, value, bits, block=block, keep=keep, threads=threads, sequence=sequence, options=options
+            model,
+            key,
+            value,
+            bits,
+            block=block,
+            keep=keep,
+            threads=threads,
+            sequence=sequence,
+            tokens=tokens,
+            options=options,
         )
         self._fill(model, plan)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -21,6 +22,8 @@ __all__ = ["IdentityCodec", "Plan", "text_config", "without_window"]
 SIDES = ("key", "value")
 UNROPE = "unrope+"
 MEAN = "mean+"
+CAUSAL = ("causal-klt", "causal-klt-joint")
+CAUSAL_BLOCK = 128
 # Types of models whose layers with a sliding window differ from the others by the mask alone: those that read the window of
 # the configuration, and those that read the types of their layers. Layers of other models have another rotary embedding, too,
 # or are the only ones with one (Gemma 3, Cohere 2, EXAONE 4).
@@ -138,13 +141,12 @@ class _Coder:
     def __deepcopy__(self, memo: Dict[int, Any]) -> _Coder:
         return self
 
-    def encode(self, rows: torch.Tensor, start: int) -> List[Block]:
-        texts, heads, _, channels = rows.shape
-        if not self._codecs:
-            dtype = rows.dtype if self._rotation is None else _wide(rows[..., :0]).dtype
-            self._codecs = [
-                self._plan.codec(self._layer, self._side, head, heads, channels, dtype) for head in range(heads)
-            ]
+    def encode(self, rows: torch.Tensor, start: int, states: Sequence[Dict[int, Any]]) -> List[Block]:
+        return self._encoded(self._exact(rows, start), rows.dtype, states)
+
+    def _exact(self, rows: torch.Tensor, start: int) -> torch.Tensor:
+        """The rows as the codecs read them, keys without their rotary embedding where it is taken off."""
+        channels = rows.shape[-1]
         if self._rotation is not None and channels != self._plan.channels:
             raise UsageError(
                 f"unrope: keys have {channels} channels (the configuration says {self._plan.channels}, and which of them are "
@@ -153,25 +155,40 @@ class _Coder:
         if rows.device.type != "cpu":
             self._plan.say_device(rows.device)
         exact = _wide(rows)
-        if self._rotation is not None:
-            exact = self._rotation.undo(exact, start)
+        return exact if self._rotation is None else self._rotation.undo(exact, start)
+
+    def _named(self, head: int, problem: InputError) -> InputError:
+        """The error with the place of the head."""
+        reason = str(problem).replace("X: ", "", 1)
+        return InputError(f"{self._side}s of layer {self._layer}, head {head}: {reason}")
+
+    def _encoded(self, exact: torch.Tensor, dtype: torch.dtype, states: Sequence[Dict[int, Any]]) -> List[Block]:
+        texts, heads, _, channels = exact.shape
+        if not self._codecs:
+            kept = dtype if self._rotation is None else exact.dtype
+            self._codecs = [
+                self._plan.codec(self._layer, self._side, head, heads, channels, kept) for head in range(heads)
+            ]
 
         def code(item: Tuple[int, int]) -> Encoded:
             text, head = item
             try:
                 found: Encoded = self._codecs[head].encode(exact[text, head])
             except InputError as problem:
-                reason = str(problem).replace("X: ", "", 1)
-                raise InputError(f"{self._side}s of layer {self._layer}, head {head}: {reason}") from None
+                raise self._named(head, problem) from None
             return found
 
         codes = self._plan.map(code, [(text, head) for text in range(texts) for head in range(heads)])
         return [_block(codes[text * heads : (text + 1) * heads], channels) for text in range(texts)]
 
+    def _rows(self, block: Block, head: int) -> Any:
+        """The decoded rows of a head."""
+        return self._codecs[head].decode(block.codes[head])
+
     def decode(self, blocks: Sequence[Block], start: int, like: torch.Tensor) -> torch.Tensor:
         alone = {id(block): block for block in blocks}  # beams share blocks
         items = [(key, head) for key, block in alone.items() for head in range(len(block.codes))]
-        rows = self._plan.map(lambda item: self._codecs[item[1]].decode(alone[item[0]].codes[item[1]]), items)
+        rows = self._plan.map(lambda item: self._rows(alone[item[0]], item[1]), items)
         found: Dict[int, List[Any]] = {}
         for (key, _), row in zip(items, rows):
             found.setdefault(key, []).append(row)
@@ -181,6 +198,39 @@ class _Coder:
             exact = self._rotation.apply(exact, start)
         found_rows: torch.Tensor = exact.to(device=like.device, dtype=like.dtype)
         return found_rows
+
+
+class _CausalCoder(_Coder):
+    """The streams of one side of one layer, one for each text and for heads that are coded together. A block holds the rows
+    that it decodes to: its bytes could be read with those of all blocks before it alone."""
+
+    def _encoded(self, exact: torch.Tensor, dtype: torch.dtype, states: Sequence[Dict[int, Any]]) -> List[Block]:
+        texts, heads, tokens, channels = exact.shape
+        together = self._plan.heads_together(self._side, heads)
+        groups = [range(first, min(first + together, heads)) for first in range(0, heads, together)]
+
+        def code(item: Tuple[int, range]) -> Tuple[Any, float]:
+            text, group = item
+            state = states[text]
+            if group.start not in state:
+                state[group.start] = self._plan.causal_codec(self._side, len(group), channels).stream(self._plan.tokens)
+            rows = exact[text, group.start : group.stop].transpose(0, 1).reshape(tokens, len(group) * channels)
+            try:
+                decoded, bits = state[group.start].append(rows)
+            except InputError as problem:
+                raise self._named(group.start, problem) from None
+            return decoded.reshape(tokens, len(group), channels).swapaxes(0, 1), bits
+
+        found = self._plan.map(code, [(text, group) for text in range(texts) for group in groups])
+        blocks = []
+        for text in range(texts):
+            of_text = found[text * len(groups) : (text + 1) * len(groups)]
+            codes = tuple(rows for decoded, _ in of_text for rows in decoded)
+            blocks.append(Block(codes, {"total": sum(bits for _, bits in of_text)}, heads * tokens * channels))
+        return blocks
+
+    def _rows(self, block: Block, head: int) -> Any:
+        return block.codes[head]
 
 
 def _block(codes: Sequence[Encoded], channels: int) -> Block:
@@ -205,6 +255,7 @@ class Plan:
         keep: str,
         threads: int,
         sequence: int,
+        tokens: int,
         options: Dict[str, Any],
     ) -> None:
         if keep not in ("decoded", "packed"):
@@ -215,14 +266,10 @@ class Plan:
             raise UsageError(f"{type(model).__name__} has an encoder (only decoders are supported): use another model")
         if value.startswith(UNROPE):
             raise UsageError(f"value is {value!r} (values have no rotary embedding): leave out {UNROPE}")
-        for side, method in (("key", key), ("value", value)):
-            if method.removeprefix(UNROPE).split(":")[0] in [known["name"] for known in list_methods("caches")]:
-                raise UsageError(
-                    f"{side} is {method!r} (it codes a whole sequence, and a cache of a model grows by blocks): use another "
-                    "method here, and spiked kv perplexity or kv retrieve for this one"
-                )
         self.methods = {"key": key, "value": value}
         self.bits, self.block, self.keep, self.sequence = bits, int(block), keep, int(sequence)
+        self.tokens = int(tokens)
+        self._check_caches()
         self._options = options
         self._warned = False
         self.device = "cpu"
@@ -238,12 +285,57 @@ class Plan:
             getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
         )
         self._rotation: Dict[int, Optional[Rotation]] = {}
-        self._model = model if key.startswith(UNROPE) else None
+        self._model = model if key.startswith(UNROPE) or self.causal("key") else None
         for side in SIDES:
-            self.codec(0, side, 0, 1, self.channels)
+            if self.causal(side):
+                self.causal_codec(side, 1, self.channels)
+            else:
+                self.codec(0, side, 0, 1, self.channels)
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> Plan:
         return self
+
+    def causal(self, side: str) -> bool:
+        """Whether the blocks of a side are coded from those before them."""
+        return self.methods[side].split(":")[0] in CAUSAL
+
+    def _check_caches(self) -> None:
+        """Raises an error for methods that code whole sequences, but for causal ones of one side."""
+        for side, method in self.methods.items():
+            name = method.removeprefix(UNROPE).split(":")[0]
+            if name in [known["name"] for known in list_methods("caches")] and name not in CAUSAL:
+                raise UsageError(
+                    f"{side} is {method!r} (it codes a whole sequence, and a cache of a model grows by blocks): use another "
+                    "method here, and spiked kv perplexity or kv retrieve for this one"
+                )
+            if name == CAUSAL[0] and method.startswith(UNROPE):
+                raise UsageError(
+                    f"{side} is {method!r} ({CAUSAL[0]} takes the rotary embedding off by itself): leave out {UNROPE}"
+                )
+            if name == CAUSAL[1]:
+                raise UsageError(
+                    f"{side} is {method!r} (it joins keys and values, and a cache of transformers has them apart): use "
+                    f"{CAUSAL[0]} or {CAUSAL[0]}:heads=0 here, and spiked kv perplexity or kv retrieve for this one"
+                )
+        causal = [side for side in SIDES if self.causal(side)]
+        if not causal and self.tokens:
+            raise UsageError(f"tokens is {self.tokens} (it has an effect on {CAUSAL[0]} alone): leave it out")
+        if causal and self.block != CAUSAL_BLOCK:
+            raise UsageError(f"block is {self.block} ({CAUSAL[0]} codes blocks of {CAUSAL_BLOCK} tokens): leave it out")
+        if causal and self.keep != "decoded":
+            raise UsageError(
+                f'keep is {self.keep!r} (blocks of {CAUSAL[0]} decode from those before them): pass "decoded", or another method'
+            )
+
+    def heads_together(self, side: str, heads: int) -> int:
+        """How many of the heads of a layer a causal method codes together."""
+        found = re.search(r"[:,]heads=([0-9]+)", self.methods[side])
+        return min(int(found.group(1)) if found else 1, heads) or heads
+
+    def causal_codec(self, side: str, heads: int, channels: int) -> Codec:
+        """The codec of heads that a causal method codes together."""
+        given = {f"{side}s": heads} if heads > 1 or side == "key" else {}
+        return Codec(self.methods[side], heads * channels, self.bits, **given, **self._options)
 
     def codec(
         self, layer: int, side: str, head: int, heads: int, channels: int, dtype: torch.dtype = torch.float32
@@ -262,7 +354,8 @@ class Plan:
         rotation = None
         if side == "key" and self._model is not None:
             rotation = rotation_of(self._model, self._attention.get(layer), self.config, self.channels)
-        return BlockStore(_Coder(self, layer, side, rotation), self.block, self.keep == "packed")
+        coder = _CausalCoder if self.causal(side) else _Coder
+        return BlockStore(coder(self, layer, side, rotation), self.block, self.keep == "packed")
 
     def exact_store(self) -> BlockStore:
         """A store that codes nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -42,8 +43,9 @@ class BlockStore:
     Parameters
     ----------
     coder : object or None
-        ``encode(rows, start)`` gives one `Block` for each text, ``decode(blocks, start, like)`` their rows; `start` is the
-        position of the first token. None: nothing is coded.
+        ``encode(rows, start, states)`` gives one `Block` for each text, ``decode(blocks, start, like)`` their rows; `start` is
+        the position of the first token, `states` has a dictionary for each text, in which a method keeps what it has
+        learned from its blocks. None: nothing is coded.
     block : int
         Tokens of a block.
     packed : bool
@@ -57,6 +59,7 @@ class BlockStore:
     def reset(self) -> None:
         """Forgets everything."""
         self.texts: List[Tuple[Block, ...]] = []
+        self.states: List[Dict[int, Any]] = []
         self.decoded: Optional[torch.Tensor] = None
         self.open: Optional[torch.Tensor] = None
 
@@ -86,6 +89,7 @@ class BlockStore:
                 "first, cache.batch_repeat_interleave(beams)"
             )
         self.texts = self.texts or [() for _ in range(rows.shape[0])]
+        self.states = self.states or [{} for _ in range(rows.shape[0])]
         self.open = rows if self.open is None else torch.cat([self.open, rows], dim=-2)
         read = self.read()
         assert read is not None
@@ -115,7 +119,7 @@ class BlockStore:
         while self.open_tokens - begin >= self.block:
             rows = self.open[..., begin : begin + self.block, :].detach()
             start = self.coded_tokens
-            blocks = self.coder.encode(rows, start)
+            blocks = self.coder.encode(rows, start, self.states)
             if not self.packed:
                 decoded.append(self.coder.decode(blocks, start, rows))
                 blocks = [dataclasses.replace(block, codes=()) for block in blocks]
@@ -131,6 +135,7 @@ class BlockStore:
             return
         indices = texts.to(self.open.device)
         self.texts = [self.texts[int(i)] for i in texts]
+        self.states = [copy.deepcopy(self.states[int(i)]) for i in texts]
         self.open = self.open.index_select(0, indices)
         if self.decoded is not None:
             self.decoded = self.decoded.index_select(0, indices)
