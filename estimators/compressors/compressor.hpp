@@ -19,7 +19,7 @@ inline constexpr std::string_view unrope_prefix = "unrope+";
 
 /// Prefix of a method: the means of the columns of keys (axis key) are stored and subtracted first. Values are coded as
 /// without it: where tokens that all others attend to have values near zero, the error of the means would be theirs.
-/// Follows `unrope+`.
+/// In a name it follows `unrope+`.
 inline constexpr std::string_view means_prefix = "mean+";
 
 /// A method as users write it, parsed once and passed on: a row quantizer, alone or after a spectral method,
