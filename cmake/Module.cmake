@@ -10,7 +10,7 @@ target_compile_options(spiked_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>
   # In a unity build names of other files are visible as well, and shadowing them is harmless: GCC can check local names
-  # only, and Clang checks none there.
+  # only, and Clang checks none there. tools/lint and the preset `fuzz`, which compile each file alone, check all names.
   $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>,-Wshadow>>
   # Clang does not know the attribute optimize("O3") and vectorises these loops without it.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:Clang>>:-Wno-unknown-attributes>
