@@ -420,7 +420,7 @@ OptionSpec device_option(std::string help, std::string fallback) {
 }
 
 OptionSpec plot_option(const std::string& what) {
-    return {"--plot", file_with({".svg", ".png", ".pdf"}, "FILE"), what + ": .svg, .png or .pdf"};
+    return {"--plot", file_with({".svg", ".png", ".pdf"}), what + ": .svg, .png or .pdf"};
 }
 
 OptionSpec threads_option(std::string_view what, std::string fallback) {
