@@ -3,6 +3,7 @@
 #include "core/text/json.hpp"
 #include "core/text/option_schema.hpp"
 #include "core/text/registry.hpp"
+#include "estimators/caches/cache_method.hpp"
 #include "estimators/coding/ledger.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/pca/covariance_loss.hpp"
@@ -35,9 +36,9 @@ Json transforms_listed() {
     return list;
 }
 
-Json quantizers_listed() {
+Json coders_listed(const std::vector<estimators::QuantizerEntry>& entries) {
     Json list = Json::array();
-    for (const auto& entry : estimators::row_quantizers()) {
+    for (const auto& entry : entries) {
         Json widths = Json::array();
         for (const unsigned width : entry.widths) widths.push(static_cast<int>(width));
         list.push(described_entry(entry, written_form(entry))
@@ -47,6 +48,9 @@ Json quantizers_listed() {
     }
     return list;
 }
+
+Json quantizers_listed() { return coders_listed(estimators::row_quantizers()); }
+Json caches_listed() { return coders_listed(estimators::cache_methods()); }
 
 Json spectra_listed() {
     Json list = Json::array();
@@ -69,6 +73,7 @@ const Registry<ListedTopic>& listed_topics() {
     static const Registry<ListedTopic> topics("topic", {{{"estimators", ""}, estimators_listed},
                                                         {{"transforms", ""}, transforms_listed},
                                                         {{"quantizers", ""}, quantizers_listed},
+                                                        {{"caches", ""}, caches_listed},
                                                         {{"spectra", ""}, spectra_listed},
                                                         {{"pca-losses", ""}, pca_losses_listed}});
     return topics;

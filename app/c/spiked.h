@@ -82,7 +82,8 @@ SPIKED_API int spiked_use_threads(int64_t threads);
 
 /* The names that the functions below accept, as a JSON array of objects {"name", "form", "summary", "source",
  * "aliases", "options": [..]}; "form" shows the name with a value that must follow it, "svd:R".
- * topic: "estimators", "transforms", "quantizers", "spectra" (the SPEC of laws and covariances), "pca-losses".
+ * topic: "estimators", "transforms", "quantizers", "caches" (methods for whole sequences), "spectra" (the SPEC of laws
+ * and covariances), "pca-losses".
  * Writes at most `capacity` bytes to `text`, the last of which is the ending zero, and sets *length to the length of
  * the whole text without it. SPIKED_TOO_SMALL when capacity <= *length; text may be NULL when capacity is 0. */
 SPIKED_API int spiked_list(const char* topic, char* text, size_t capacity, size_t* length);

@@ -16,7 +16,7 @@ def list_methods(topic: str = "estimators") -> List[Dict[str, Any]]:
 
     Parameters
     ----------
-    topic : {"estimators", "transforms", "quantizers", "spectra", "pca-losses"}
+    topic : {"estimators", "transforms", "quantizers", "caches", "spectra", "pca-losses"}
         What to list.
 
     Returns

@@ -404,6 +404,17 @@ class Methods(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "topic"):
             spiked.list_methods("colours")
 
+    def test_the_library_knows_every_topic_that_the_package_asks_for(self):
+        # Also the parts that need PyTorch, which may not be installed here.
+        package = ROOT / "python/spiked"
+        asked = {topic for file in package.rglob("*.py") for topic in re.findall(r'list_methods\("([^"]+)"\)', file.read_text())}
+        self.assertGreaterEqual(asked, {"quantizers", "caches"})
+        for topic in asked:
+            self.assertTrue(spiked.list_methods(topic), topic)
+        names = [entry["name"] for entry in spiked.list_methods("caches")]
+        for name in ("causal-klt", "causal-klt-joint", "kvtc"):
+            self.assertIn(name, names)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -363,7 +363,8 @@ static void roundtrip_anything(void) {
 }
 
 static void set_anything(void) {
-    static const char* const topics[] = {"estimators", "transforms", "quantizers", "spectra", "pca-losses", "", "x"};
+    static const char* const topics[] = {"estimators", "transforms", "quantizers", "caches",
+                                         "spectra",    "pca-losses", "",           "x"};
     static int stop;
     char text[1 << 14];
     size_t length = 0;
