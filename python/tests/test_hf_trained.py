@@ -55,8 +55,9 @@ class SameAsTheCommand(unittest.TestCase):
         ids = torch.from_numpy(np.load(path / "eval-tokens.npy").astype(np.int64))[:6]
         # The same rotations are drawn for document i: only the rounding of the two programs differs, which now and then
         # changes an index, so that a fifth of the standard error over documents is allowed.
-        methods = ["tq-mse", "eoptshrink+tq-mse", "unrope+eoptshrink+tq-mse", "causal-klt:weights=none"]
-        self.check(model, path, ids, methods, 2, None)
+        self.check(model, path, ids, ["tq-mse", "eoptshrink+tq-mse", "unrope+eoptshrink+tq-mse"], 2, None)
+        # From 2 bits on it adds less than what a change of the last digits of a key does to it.
+        self.check(model, path, ids, ["causal-klt:weights=none"], 1, None)
 
     def test_needle(self):
         model, path = trained_model("needle")

@@ -329,7 +329,7 @@ class Plan:
 
     def heads_together(self, side: str, heads: int) -> int:
         """How many of the heads of a layer a causal method codes together."""
-        found = re.search(r"[:,]heads=([0-9]+)", self.methods[side])
+        found = re.search(r":heads=([0-9]+)", self.methods[side])
         return min(int(found.group(1)) if found else 1, heads) or heads
 
     def causal_codec(self, side: str, heads: int, channels: int) -> Codec:
