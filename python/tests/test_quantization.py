@@ -156,7 +156,7 @@ class Streams(unittest.TestCase):
         again.append(self.rows[:128])
         self.assertTrue(np.array_equal(again.append(self.rows[256:384])[0], found[1][0]))
 
-    def test_mistakes(self):
+    def test_errors(self):
         stream = self.codec.stream()
         for rows, kind, message in (
             (self.rows[:129], UsageError, "129 rows .a block has 128"),
