@@ -95,13 +95,14 @@ void write_ends(double* to, std::size_t component, const std::optional<estimator
 }
 
 void fill_intervals(const IntervalRequest& request, const estimators::Shrinkage& found,
-                    const std::vector<double>& singular_values, estimators::Shape shape) {
+                    const std::vector<double>& singular_values, estimators::Shape shape,
+                    const std::optional<estimators::NoiseTails>& tails) {
     if (request.to == nullptr) return;
     spiked_intervals& to = *request.to;
     to.count = 0;
     to.next_value = std::numeric_limits<double>::quiet_NaN();
     const auto intervals =
-        estimators::spike_intervals(found, singular_values, shape, request.method, request.confidence);
+        estimators::spike_intervals(found, singular_values, shape, request.method, request.confidence, tails);
     if (request.method != estimators::IntervalMethod::none)
         to.next_value = estimators::next_component_p_value(found, singular_values, shape).value_or(to.next_value);
     if (!intervals) return;
@@ -190,7 +191,10 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
         found = needs_block ? chosen.estimate(block) : chosen.estimator.estimate(values, shape);
         if (signal != nullptr) write_matrix(*signal, block.denoised(found.shrunk));
     }
-    fill_intervals(request, found, values, shape);
+    std::optional<estimators::NoiseTails> tails;
+    if (request.to != nullptr && request.method != estimators::IntervalMethod::none && chosen.transforms.empty())
+        tails = estimators::noise_tails(block.block(), std::span(all).first(found.rank), block.vectors(found.rank));
+    fill_intervals(request, found, values, shape, tails);
     if (estimate == nullptr) return;
     fill_estimate(*estimate, block.singular_values(), found);
     estimate->stripped_rows = static_cast<std::int64_t>(block.block().n_rows - block.shape().rows);
@@ -214,7 +218,7 @@ void shrink(const double* singular_values, std::int64_t count, std::int64_t rows
     const IntervalRequest request = checked_intervals(intervals, shape.rows, shape.columns);
     chosen.check_room(shape.rows, shape.columns);
     const estimators::Shrinkage found = chosen.estimator.estimate(values, shape);
-    fill_intervals(request, found, values, shape);
+    fill_intervals(request, found, values, shape, std::nullopt);
     if (estimate == nullptr) return;
     fill_estimate(*estimate, values, found);
     estimate->stripped_rows = estimate->stripped_cols = 0;

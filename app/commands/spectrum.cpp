@@ -49,6 +49,8 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
          {"shrunk", found.shrunk},
          {"expected_relative_error", found.expected_error ? Json(found.expected_error->relative) : Json()},
          {"intervals", intervals_json(estimate.uncertainty)},
+         {"residual_kurtosis", estimate.uncertainty.tails ? Json(estimate.uncertainty.tails->excess_kurtosis) : Json()},
+         {"residual_kurtosis_error", estimate.uncertainty.tails ? Json(estimate.uncertainty.tails->error) : Json()},
          {"next_component_p_value",
           estimate.uncertainty.next_p_value ? Json(*estimate.uncertainty.next_p_value) : Json()},
          {"next_component_note",
@@ -260,16 +262,32 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
     return estimates;
 }
 
-/// Adds the intervals of every estimate, and the p-value of one more component.
-void add_intervals(const Arguments& arguments, std::vector<Estimate>& estimates, const Data& data) {
+/// What the entries behind the components of an estimate say; nothing for an estimate in other coordinates.
+std::optional<estimators::NoiseTails> tails_of(const estimators::SpectralMethod& method, std::size_t rank, Data& data) {
+    if (!data.block || !method.transforms.empty()) return std::nullopt;
+    const std::span<const double> values = std::span(data.singular_values).first(rank);
+    if (data.leading) return estimators::noise_tails(data.block->block(), values, data.leading->vectors);
+    return estimators::noise_tails(data.block->block(), values, data.block->vectors(rank));
+}
+
+/// Adds the intervals of every estimate, the p-value of one more component, and a note on the first heavy tails.
+void add_intervals(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen,
+                   std::vector<Estimate>& estimates, Data& data) {
     const auto method = enum_named<estimators::IntervalMethod>(arguments.text("--intervals"), "intervals");
     const double confidence = arguments.number("--confidence");
-    for (Estimate& estimate : estimates)
-        estimate.uncertainty = {method, confidence,
-                                estimators::spike_intervals(estimate.shrinkage, judged_values(data, estimate.shape),
-                                                            estimate.shape, method, confidence),
-                                estimators::next_component_p_value(
-                                    estimate.shrinkage, judged_values(data, estimate.shape), estimate.shape)};
+    std::optional<std::string> note;
+    for (std::size_t i = 0; i < estimates.size(); ++i) {
+        Estimate& estimate = estimates[i];
+        const auto values = judged_values(data, estimate.shape);
+        std::optional<estimators::NoiseTails> tails;
+        if (method != estimators::IntervalMethod::none) tails = tails_of(chosen[i], estimate.shrinkage.rank, data);
+        estimate.uncertainty = {
+            method, confidence,
+            estimators::spike_intervals(estimate.shrinkage, values, estimate.shape, method, confidence, tails),
+            estimators::next_component_p_value(estimate.shrinkage, values, estimate.shape), tails};
+        if (tails && !note && data.entries.missing == 0) note = estimators::note_on_tails(*tails);
+    }
+    if (note) data.notes.push_back(std::move(*note));
 }
 
 /// Writes the estimated signal and the rest.
@@ -336,7 +354,7 @@ int run_spectrum(const Arguments& arguments) {
 
     Data data = read_data(arguments);
     std::vector<Estimate> estimates = estimate_all(arguments, chosen, data);
-    add_intervals(arguments, estimates, data);
+    add_intervals(arguments, chosen, estimates, data);
     if (arguments.has("--denoised") || arguments.has("--residual"))
         write_parts(arguments, chosen.front(), estimates.front(), data);
     std::string picture;

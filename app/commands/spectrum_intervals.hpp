@@ -15,6 +15,7 @@ struct Uncertainty {
     double confidence = 0.0;
     std::optional<std::vector<estimators::SpikeIntervals>> components;  ///< none: they were not asked for
     std::optional<double> next_p_value;
+    std::optional<estimators::NoiseTails> tails;  ///< of the entries behind the components
 };
 
 /// The intervals as `spiked spectrum --json` has them; null where they were not asked for.

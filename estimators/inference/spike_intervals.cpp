@@ -28,19 +28,33 @@ double normal_quantile(double confidence) {
     return boost::math::quantile(boost::math::complement(boost::math::normal(), 0.5 * (1.0 - confidence)));
 }
 
+/// The first-order effect of the kurtosis is not taken nearer to the threshold than this, where it fails.
+constexpr double least_thresholds = 1.2;
+
 /// The spectrum of a block as both methods use it.
 struct Seen {
     const EstimatedNoise& noise;
     const EstimatedNoise& observed;  ///< the eigenvalues behind the components as they are
     Shape shape;
     double confidence;
+    theory::NoiseEntries entries = {};  ///< of this component; Gaussian where nothing else is known
 
     [[nodiscard]] theory::SpikeVariances variances_at(const theory::SpikeCurve& curve) const {
         return theory::spike_variances(curve, {noise.eigenvalues.front()}, AspectRatio::of(shape.rows, shape.columns),
                                        shape.rows, shape.columns);
     }
+    /// What the fourth cumulant of the entries adds to them.
+    [[nodiscard]] theory::KurtosisEffect added_at(const theory::SpikeCurve& curve,
+                                                  const theory::LogVariances& gaussian) const {
+        if (entries.excess_kurtosis == 0.0) return {};
+        const double root = std::sqrt(AspectRatio::of(shape.rows, shape.columns).value());
+        const double largest = root / (least_thresholds * least_thresholds);  // t is root / thresholds^2
+        return theory::kurtosis_effect(std::min(curve.t, largest), shape.rows, shape.columns, entries, gaussian);
+    }
     [[nodiscard]] double deviation_at(double z) const {
-        return std::sqrt(variances_at(curve_at(noise, shape, {z})).log.outlier);
+        const theory::SpikeCurve curve = curve_at(noise, shape, {z});
+        const theory::LogVariances gaussian = variances_at(curve).log;
+        return std::sqrt(gaussian.outlier + std::max(0.0, added_at(curve, gaussian).outlier_variance));
     }
     [[nodiscard]] CurveEstimate over_observed(Eigenvalue z) const {
         return estimate_on(curve_at(observed, shape, z), shape);
@@ -94,13 +108,33 @@ struct OverlapErrors {
 OverlapErrors overlap_errors(const Seen& seen, double z) {
     const theory::SpikeCurve curve = curve_at(seen.noise, seen.shape, {z});
     const theory::SpikeVariances at = seen.variances_at(curve);
+    const theory::KurtosisEffect added = seen.added_at(curve, at.log);
     const CurveEstimate estimate = estimate_on(curve, seen.shape);
-    const auto deviation = [&](double overlap, double variance, double covariance, double response) {
-        const double square = variance - 2.0 * response * covariance + response * response * at.log.outlier;
-        return std::sqrt(std::max(0.0, square)) / (1.0 - inside(overlap));
+    const auto square = [](double variance, double covariance, double of_outlier, double response) {
+        return std::max(0.0, variance - 2.0 * response * covariance + response * response * of_outlier);
     };
-    return {deviation(estimate.overlap_left, at.log.overlap_left, at.log.outlier_with_left, at.left_response),
-            deviation(estimate.overlap_right, at.log.overlap_right, at.log.outlier_with_right, at.right_response)};
+    const auto deviation = [](double overlap, double gaussian, double more) {
+        return std::sqrt(gaussian + more) / (1.0 - inside(overlap));
+    };
+    const double left = square(at.log.overlap_left, at.log.outlier_with_left, at.log.outlier, at.left_response);
+    const double right = square(at.log.overlap_right, at.log.outlier_with_right, at.log.outlier, at.right_response);
+    return {deviation(
+                estimate.overlap_left, left,
+                square(added.overlap_left_variance, added.outlier_with_left, added.outlier_variance, at.left_response)),
+            deviation(estimate.overlap_right, right,
+                      square(added.overlap_right_variance, added.outlier_with_right, added.outlier_variance,
+                             at.right_response))};
+}
+
+/// The entries of the noise, and the fourth powers of the true vectors of one component.
+theory::NoiseEntries entries_of(const NoiseTails& tails, std::size_t i, const Component& of, Shape shape) {
+    const auto without_noise = [](double observed, double overlap, std::size_t size) {
+        const double spread = 3.0 / static_cast<double>(size);
+        return std::clamp(spread + (observed - spread) / std::pow(inside(overlap), 2), spread, 1.0);
+    };
+    return {.excess_kurtosis = tails.positive() ? tails.excess_kurtosis : 0.0,
+            .left_fourth_powers = without_noise(tails.left_fourth_powers.at(i), of.overlap_left, shape.rows),
+            .right_fourth_powers = without_noise(tails.right_fourth_powers.at(i), of.overlap_right, shape.columns)};
 }
 
 SpikeIntervals by_theory(const Seen& seen, const Component& of) {
@@ -170,7 +204,8 @@ SpikeIntervals by_bootstrap(const Seen& seen, const Component& of, const stream:
 
 std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& found,
                                                            std::span<const double> singular_values, Shape shape,
-                                                           IntervalMethod method, double confidence) {
+                                                           IntervalMethod method, double confidence,
+                                                           const std::optional<NoiseTails>& tails) {
     if (!(confidence > 0.0 && confidence < 1.0))
         throw usage_error("a confidence of {} is not possible: give a number between 0 and 1", confidence);
     if (method == IntervalMethod::none) return std::nullopt;
@@ -212,8 +247,10 @@ std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& foun
                                     *other + 1, theory::separation_of_spikes);
             continue;
         }
+        Seen here = seen;
+        if (tails) here.entries = entries_of(*tails, i, component, shape);
         of = method == IntervalMethod::theory
-                 ? by_theory(seen, component)
+                 ? by_theory(here, component)
                  : by_bootstrap(seen, component, stream::Stream(seed, bytes, stream::Role::resampling, i));
         if (of.strength->low == 0.0)
             of.reason = "the strength is not bounded from below (the threshold is within its fluctuation)";

@@ -6,6 +6,7 @@
 
 #include "core/text/enum_names.hpp"
 #include "estimators/inference/estimated_noise.hpp"
+#include "estimators/inference/noise_tails.hpp"
 #include "estimators/spectral/shrinkage.hpp"
 #include "estimators/svd/shape.hpp"
 
@@ -38,6 +39,11 @@ struct SpikeIntervals {
 /// V_a - 2 g C + g^2 V_z (variances and covariance of log overlap and log outlier, g the slope of one in the other);
 /// its interval is taken on the logistic scale, so that it stays within (0, 1).
 ///
+/// With `tails` theory adds what the fourth cumulant of the entries adds to these variances (theory::kurtosis_effect),
+/// where that makes them larger: the kurtosis of the entries behind the components, if it is above 0, and the fourth powers of the
+/// observed vectors without what noise adds to them, (sum u^4 - 3/n)/c^2 + 3/n for the estimated overlap c. The formula
+/// is that of white noise at the same place t of the curve, and at 1.2 thresholds where the curve is below.
+///
 /// bootstrap: blocks with the estimated noise eigenvalues, Haar vectors and one spike of the estimated strength are
 /// drawn `bootstrap_replicates` times. Their outliers and overlaps come from the secular equation of a perturbation of
 /// rank one, so that no matrix is decomposed. The strength interval lies between the bias-corrected percentiles of the
@@ -59,7 +65,8 @@ struct SpikeIntervals {
 [[nodiscard]] std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& found,
                                                                          std::span<const double> singular_values,
                                                                          Shape shape, IntervalMethod method,
-                                                                         double confidence);
+                                                                         double confidence,
+                                                                         const std::optional<NoiseTails>& tails = {});
 
 inline constexpr double least_widths = 2.0;
 inline constexpr double least_overlap_widths = 6.0;

@@ -53,10 +53,12 @@ struct VectorSide {
     [[nodiscard]] double concentrated(double along) const { return along * along * (fourth_powers - 3.0 / size); }
 };
 
-/// The terms added to the variance of a logarithm, per k/d^2, and to the mean, per k/d and in units of the limit.
+/// The terms added to the variance of a logarithm and to its covariance with that of the outlier, per k/d^2, and to the
+/// mean, per k/d and in units of the limit.
 struct Effect {
     double variance = 0.0;
     double shift = 0.0;
+    double with_outlier = 0.0;
 };
 
 Effect of_outlier(const OutlierPoint& at, const VectorSide& left, const VectorSide& right, double columns,
@@ -73,7 +75,7 @@ Effect of_outlier(const OutlierPoint& at, const VectorSide& left, const VectorSi
 /// The overlap of the side `own`. A dot is the derivative by e of the matrix with one more row or column, sqrt(e) times
 /// the true vector of that side.
 Effect of_overlap(const OutlierPoint& at, const VectorSide& own, const VectorSide& other, double columns,
-                  double variance, double covariance) {
+                  double variance, double covariance, double outlier_variance) {
     const double z = at.z;
     const double overlap = own.overlap(at);
     const double along_own = std::sqrt(overlap);  // the component of the observed vector along the true one
@@ -117,7 +119,21 @@ Effect of_overlap(const OutlierPoint& at, const VectorSide& own, const VectorSid
     const double factor_slope = at.shift_bend() - (at.t * at.t + 2.0 * own.pole * at.t) /
                                                       (at.beta * (own.pole + at.t) * (own.pole + at.t) * at.slope);
     const double fourth = 2.0 * columns * (factor * variance + z * factor_slope * covariance);
-    return {(second + third) / (overlap * overlap) + fourth, factor};
+
+    // With the outlier, whose second derivative is b (v^2 and u^2) and whose first and third ones are f and g times u
+    // v.
+    const double p_mixed = b_other * (3.0 * p / other.size + other.concentrated(along_other) *
+                                                                 (a_other * along_other * along_other +
+                                                                  2.0 * b_other * along_other * other_dot_along));
+    const double q_mixed =
+        b_own * (3.0 * a_own / own.size +
+                 own.concentrated(along_own) * (a_own * overlap + 2.0 * b_own * along_own * own_dot_along));
+    const double second_mixed = (own.size * p_mixed + other.size * q_mixed + b_other * a_own + b_own * p) / 4.0;
+    const double third_mixed = (f * (g_dot + g * other_product) + g * (f_dot + f * other_product)) / 6.0;
+    const double fourth_mixed =
+        columns * (factor * covariance + z * factor_slope * outlier_variance + at.shift_slope() * covariance);
+    return {(second + third) / (overlap * overlap) + fourth, factor,
+            (second_mixed + third_mixed) / (overlap * z) + fourth_mixed};
 }
 
 }  // namespace
@@ -143,10 +159,15 @@ double kurtosis_shift_at(const SeparableLaw& law, std::size_t columns, const Noi
 KurtosisEffect kurtosis_effect(const SeparableLaw& law, SignalStrength strength, std::size_t rows, std::size_t columns,
                                const NoiseEntries& entries, const LogVariances& gaussian) {
     (void)variance_of_white(law);
-    const double beta = law.aspect().value();
+    return kurtosis_effect(law.spike_curve(strength).t, rows, columns, entries, gaussian);
+}
+
+KurtosisEffect kurtosis_effect(double t, std::size_t rows, std::size_t columns, const NoiseEntries& entries,
+                               const LogVariances& gaussian) {
+    const double beta = AspectRatio::of(rows, columns).value();
     const double n = static_cast<double>(rows);
     const double d = static_cast<double>(columns);
-    const OutlierPoint at{.beta = beta, .t = law.spike_curve(strength).t};
+    const OutlierPoint at{.beta = beta, .t = t};
     const VectorSide left{.size = n,
                           .factor = 1.0 / beta,
                           .pole = 1.0,
@@ -158,12 +179,16 @@ KurtosisEffect kurtosis_effect(const SeparableLaw& law, SignalStrength strength,
                            .fourth_powers = entries.right_fourth_powers.value_or(3.0 / d),
                            .t = at.t};
     const Effect outlier = of_outlier(at, left, right, d, gaussian.outlier);
-    const Effect overlap_left = of_overlap(at, left, right, d, gaussian.overlap_left, gaussian.outlier_with_left);
-    const Effect overlap_right = of_overlap(at, right, left, d, gaussian.overlap_right, gaussian.outlier_with_right);
+    const Effect overlap_left =
+        of_overlap(at, left, right, d, gaussian.overlap_left, gaussian.outlier_with_left, gaussian.outlier);
+    const Effect overlap_right =
+        of_overlap(at, right, left, d, gaussian.overlap_right, gaussian.outlier_with_right, gaussian.outlier);
     const double k = entries.excess_kurtosis / d;
     return {.outlier_variance = k / d * outlier.variance,
             .overlap_left_variance = k / d * overlap_left.variance,
             .overlap_right_variance = k / d * overlap_right.variance,
+            .outlier_with_left = k / d * overlap_left.with_outlier,
+            .outlier_with_right = k / d * overlap_right.with_outlier,
             .outlier_shift = k * outlier.shift,
             .overlap_left_shift = k * overlap_left.shift,
             .overlap_right_shift = k * overlap_right.shift};

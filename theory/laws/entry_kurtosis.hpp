@@ -47,13 +47,15 @@ struct LogVariances {
     double outlier_with_right = 0.0;
 };
 
-/// What the fourth cumulant of the entries adds for one spike, to the variances of the logarithms and to the means, in
-/// units of the limits of outlier and overlaps. The shifts of the means are those for Haar vectors, whatever the fourth
-/// powers.
+/// What the fourth cumulant of the entries adds for one spike, to the variances and covariances of the logarithms and
+/// to the means, in units of the limits of outlier and overlaps. The shifts of the means are those for Haar vectors,
+/// whatever the fourth powers.
 struct KurtosisEffect {
     double outlier_variance = 0.0;
     double overlap_left_variance = 0.0;
     double overlap_right_variance = 0.0;
+    double outlier_with_left = 0.0;
+    double outlier_with_right = 0.0;
     double outlier_shift = 0.0;
     double overlap_left_shift = 0.0;
     double overlap_right_shift = 0.0;
@@ -71,9 +73,14 @@ struct KurtosisEffect {
 /// s'''' = -12 s^3 m1 m2 (m2 u^_i^2 + m1 v^_j^2), m1 and m2 at s^2. The overlap is the derivative of s^2 by e for the
 /// matrix with the extra column sqrt(e) u, so the same formulas, differentiated by e, give its effect; they need the
 /// length of the derivative of u^, which is a coefficient of the Laurent series of u' (Y Y' - x)^(-1) u at the outlier.
+/// Cov(F, G) changes by k/d^2 sum_ij E[F''G''/4 + F'G'''/6 + G'F'''/6 + (F - EF) G''''/24 + (G - EG) F''''/24].
 /// Throws usage_error unless the law is white and the strength above its threshold.
 [[nodiscard]] KurtosisEffect kurtosis_effect(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                              std::size_t columns, const NoiseEntries& entries,
                                              const LogVariances& gaussian);
+
+/// The same at the point of the curve of outliers with this t = -1 - z m2(z), in (0, sqrt(beta)) for n/d = beta.
+[[nodiscard]] KurtosisEffect kurtosis_effect(double t, std::size_t rows, std::size_t columns,
+                                             const NoiseEntries& entries, const LogVariances& gaussian);
 
 }  // namespace spiked::theory

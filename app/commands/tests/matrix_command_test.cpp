@@ -151,6 +151,29 @@ TEST(SpectrumText, ShowsRoundingErrorsAsZero) {
     EXPECT_NE(small.out.find("e-1"), std::string::npos) << "small, but not beside the others: " << small.out;
 }
 
+TEST(SpectrumTails, AreANoteAndANumberWhereNoiseIsNotNormal) {
+    arma::mat normal(120, 80);
+    stream::fill_normal(stream::Stream({}, "tails of the noise", stream::Role::noise, 0),
+                        {normal.memptr(), normal.n_elem});
+    const Json of_normal = spectrum_of(stored_matrix("normal.npy", normal));
+    // Entries z |z|^(1/2) have an excess kurtosis of 2.9.
+    const std::string path = stored_matrix("heavy.npy", arma::mat(normal % arma::sqrt(arma::abs(normal))));
+    const Json of_heavy = spectrum_of(path);
+    const auto kurtosis = [](const Json& document, const char* key) {
+        return number(document.find("estimators")->items()->front(), key);
+    };
+    EXPECT_NE(of_heavy.text().find("have an excess kurtosis of"), std::string::npos) << of_heavy.text();
+    for (const auto& [document, expected] : {std::pair{&of_normal, 0.0}, std::pair{&of_heavy, 2.9}})
+        EXPECT_NEAR(kurtosis(*document, "residual_kurtosis"), expected,
+                    4.9 * kurtosis(*document, "residual_kurtosis_error"));
+    EXPECT_LT(kurtosis(of_heavy, "residual_kurtosis_error"), 0.59);
+    EXPECT_EQ(of_normal.text().find("have an excess kurtosis of"), std::string::npos) << of_normal.text();
+    for (const char* options : {" --intervals none", " --estimator dyson+gd-shrink"})
+        EXPECT_TRUE(
+            spectrum_of(path + options).find("estimators")->items()->front().find("residual_kurtosis")->is_null())
+            << options;
+}
+
 TEST(SpectrumText, HasFourDigitsAndTheirZerosInTablesAndIntervals) {
     const std::string text = spiked("spectrum " + stored_matrix("digits.npy", offset_data())).out;
     const std::size_t table = text.find("component ");

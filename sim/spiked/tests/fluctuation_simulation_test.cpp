@@ -142,6 +142,34 @@ TEST(SpikeFluctuation, IncludesTheKurtosisOfTheEntries) {
                 EXPECT_GT(std::abs(deviation / gaussian[k] - 1.0), allowed) << "the control passes: " << c.name;
             }
         }
+        // The error of an overlap that is computed from the outlier, which needs their covariance too.
+        const theory::SpikeVariances at =
+            theory::spike_variances(law.spike_curve(strength), law.bulk_edge(), law.aspect(), c.rows, c.columns);
+        const theory::KurtosisEffect& of = predicted.of_entries;
+        const auto error_of = [&](double variance, double covariance, double outlier, double response) {
+            return std::sqrt(variance - 2.0 * response * covariance + response * response * outlier);
+        };
+        const auto check_error = [&](const char* what, arma::uword k, double slope, double with, double without_it) {
+            const arma::vec errors =
+                arma::log(arma::vec(measured.col(k))) - slope * arma::log(arma::vec(measured.col(0)));
+            const auto [deviation, error] = deviation_of(errors);
+            const double allowed = 3.0 * margin / static_cast<double>(c.rows) + 3.0 * second_order + z * error;
+            std::cout << fmt::format(
+                "{}, {} given the outlier: {:.3f} of the prediction, {:.3f} without kurtosis, allowed {:.3f}\n", c.name,
+                what, deviation / with, deviation / without_it, allowed);
+            EXPECT_LT(std::abs(deviation / with - 1.0), allowed) << c.name << " " << what;
+            EXPECT_GT(std::abs(deviation / without_it - 1.0), allowed) << "the control passes: " << c.name;
+        };
+        check_error(
+            "left overlap", 1, at.left_response,
+            error_of(at.log.overlap_left + of.overlap_left_variance, at.log.outlier_with_left + of.outlier_with_left,
+                     at.log.outlier + of.outlier_variance, at.left_response),
+            error_of(at.log.overlap_left, at.log.outlier_with_left, at.log.outlier, at.left_response));
+        check_error("right overlap", 2, at.right_response,
+                    error_of(at.log.overlap_right + of.overlap_right_variance,
+                             at.log.outlier_with_right + of.outlier_with_right, at.log.outlier + of.outlier_variance,
+                             at.right_response),
+                    error_of(at.log.overlap_right, at.log.outlier_with_right, at.log.outlier, at.right_response));
         if (c.fourth_powers > 0.0) continue;
         const double limit = law.spike(strength).overlap_left.value;
         const double shift = limit * predicted.of_entries.overlap_left_shift;
