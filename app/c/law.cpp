@@ -8,6 +8,7 @@
 #include "sim/spiked/spectrum_spec.hpp"
 #include "theory/laws/bulk_distribution.hpp"
 #include "theory/laws/separable_law.hpp"
+#include "theory/missing/missing_entries.hpp"
 
 struct spiked_law {
     spiked::theory::SeparableLaw law;
@@ -17,19 +18,20 @@ struct spiked_law {
 namespace spiked::c {
 namespace {
 
-theory::Spectrum spectrum_of(const spiked_spectrum* given, const char* name) {
-    if (given == nullptr) return sim::parse_spectrum("identity");
+theory::SeenSide side_of(const spiked_spectrum* given, const char* name) {
+    if (given == nullptr) return {sim::parse_spectrum("identity")};
     if (given->spec != nullptr) {
         if (given->values != nullptr)
             throw usage_error("{} has a spec and values (which contradict each other): set one to NULL", name);
-        return sim::parse_spectrum(given->spec);
+        const sim::SpectrumSpec spec = sim::spectrum_spec(given->spec);
+        return {spec.law(), spec.diagonal()};
     }
     const std::size_t count = count_of(given->count, 1, "count");
     const double* const values = required_array(given->values, "values");
-    if (given->weights == nullptr) return theory::Spectrum::of_values({values, count});
+    if (given->weights == nullptr) return {theory::Spectrum::of_values({values, count})};
     std::vector<theory::Atom> atoms;
     for (std::size_t i = 0; i < count; ++i) atoms.push_back({values[i], given->weights[i]});
-    return theory::Spectrum(std::move(atoms));
+    return {theory::Spectrum(std::move(atoms))};
 }
 
 spiked_spike spike_of(const theory::SpikePrediction& found) {
@@ -53,10 +55,20 @@ using namespace spiked;
 extern "C" {
 
 int spiked_law_create(const spiked_spectrum* row, const spiked_spectrum* col, double aspect, spiked_law** law) {
+    return spiked_law_create_missing(row, col, aspect, 1.0, 0.0, law);
+}
+
+int spiked_law_create_missing(const spiked_spectrum* row, const spiked_spectrum* col, double aspect, double share_seen,
+                              double signal_square, spiked_law** law) {
     return c::computed([&] {
         auto& made = c::required(law, "law");
         made = nullptr;
-        const theory::SeparableLaw found(c::spectrum_of(row, "row"), c::spectrum_of(col, "col"), AspectRatio(aspect));
+        if (!(signal_square >= 0.0 && std::isfinite(signal_square)))
+            throw usage_error("signal_square is {} (a sum of squares): pass 0 or the sum of strengths^2 over rows",
+                              signal_square);
+        const theory::SeenSpectra seen =
+            theory::seen_spectra(c::side_of(row, "row"), c::side_of(col, "col"), share_seen, signal_square);
+        const theory::SeparableLaw found(seen.row, seen.column, AspectRatio(aspect));
         made = new spiked_law{found, theory::BulkDistribution(found)};
     });
 }

@@ -39,7 +39,7 @@ extern "C" {
 
 /* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
  * this one where a program runs with the library that it was built for, or a later one. */
-#define SPIKED_ABI_VERSION 6
+#define SPIKED_ABI_VERSION 7
 
 /* The exit codes of the command, and SPIKED_TOO_SMALL. */
 enum spiked_status {
@@ -170,7 +170,8 @@ typedef struct spiked_intervals {
 } spiked_intervals;
 
 /* spiked_denoise and spiked_shrink with intervals: as `spiked spectrum --intervals METHOD --confidence C`. Methods with
- * a transform, and those that keep values, have none. intervals is optional.
+ * a transform, and those that keep values, have none. intervals is optional. Singular values alone do not show the
+ * kurtosis of the noise, which is then taken to be that of normal entries.
  * center, standardize: optional; as in spiked_prepare, for the data, whose centred dimensions then do not count as
  *   independent. The signal is that of the prepared matrix.
  * Cost beside spiked_denoise: 1 ms where there is a p-value, else less; by "bootstrap" 15 ms a component at 128 x 128.
@@ -317,6 +318,12 @@ typedef struct spiked_law spiked_law;
 /* row and col are optional: identity. Sets *law, or to NULL on failure. */
 SPIKED_API int spiked_law_create(const spiked_spectrum* row, const spiked_spectrum* col, double aspect,
                                  spiked_law** law);
+/* The law where entries are missing at random: the fraction share_seen of them is seen, in (0, 1], and these are
+ * divided by it, as --seen of `spiked theory`. signal_square: 0 for the limit, or the sum of the squared strengths over
+ * the rows of a size, whose first-order part is added to the noise. SPIKED_USAGE where row and col are both correlated:
+ * no separable law describes that. Lists of eigenvalues are taken for diagonal covariances. */
+SPIKED_API int spiked_law_create_missing(const spiked_spectrum* row, const spiked_spectrum* col, double aspect,
+                                         double share_seen, double signal_square, spiked_law** law);
 /* NULL is allowed. */
 SPIKED_API void spiked_law_free(spiked_law* law);
 

@@ -86,10 +86,10 @@ std::optional<theory::QuantizationOverview> quantization_answers(const Arguments
     return theory::quantization_overview(setting, widths);
 }
 
-/// A side of the noise as a SPEC gives it: ar1, toeplitz and sample are matrices with correlations, all else diagonal.
+/// A side of the noise as a SPEC gives it.
 theory::SeenSide read_side(const std::string& spec) {
     const sim::SpectrumSpec found = sim::spectrum_spec(spec);
-    return {found.law(), found.kind->first_column == nullptr && !found.kind->holds_matrix};
+    return {found.law(), found.diagonal()};
 }
 
 /// The error against the fraction of entries seen: tenths, and the one that was asked for.

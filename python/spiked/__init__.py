@@ -7,6 +7,7 @@
 `pca`                                                 noise level and components of a sample covariance
 `prepare`                                             centred and standardized matrices
 `theory`                                              edges, detection thresholds, overlaps, optimal shrinkage
+`covariance_theory`, `profile_theory`                 the same for principal components, and for unequal variances
 `quantize`, `Codec`, `roundtrip`                      compressed matrices
 `run`, `Store`                                        studies
 `list_methods`                                        all names
@@ -36,6 +37,7 @@ from .estimates import Denoised, Estimate, Intervals
 from .laws import Theory, theory
 from .leading import Spectrum, spectrum
 from .methods import list_methods
+from .models import CovarianceTheory, ProfileTheory, covariance_theory, profile_theory
 from .preparation import prepare
 from .quantization import Codec, Encoded, Quantized, Roundtrip, quantize, roundtrip
 from .store import Store, run
@@ -43,11 +45,13 @@ from .streams import Stream
 
 __all__ = [
     "Codec",
+    "CovarianceTheory",
     "Denoised",
     "Encoded",
     "Estimate",
     "Intervals",
     "PrincipalComponents",
+    "ProfileTheory",
     "Quantized",
     "Roundtrip",
     "Spectrum",
@@ -55,6 +59,7 @@ __all__ = [
     "Store",
     "Stream",
     "Theory",
+    "covariance_theory",
     "denoise",
     "eoptshrink",
     "errors",
@@ -62,6 +67,7 @@ __all__ = [
     "list_methods",
     "pca",
     "prepare",
+    "profile_theory",
     "quantize",
     "roundtrip",
     "run",

@@ -242,7 +242,10 @@ _FUNCTIONS = {
         c_int,
         [c_char_p, c_char_p, POINTER(PcaOptions), POINTER(Components), POINTER(c_double)],
     ),
-    "spiked_law_create": (c_int, [POINTER(Spectrum), POINTER(Spectrum), c_double, POINTER(c_void_p)]),
+    "spiked_law_create_missing": (
+        c_int,
+        [POINTER(Spectrum), POINTER(Spectrum), c_double, c_double, c_double, POINTER(c_void_p)],
+    ),
     "spiked_law_free": (None, [c_void_p]),
     "spiked_law_bulk": (c_int, [c_void_p, POINTER(Bulk)]),
     "spiked_law_spikes": (c_int, [c_void_p, c_void_p, c_int64, c_void_p]),

@@ -84,6 +84,79 @@ class EqualsTheCommand(unittest.TestCase):
         self.assertEqual(spiked.theory(col=[1, 1, 1, 4], strengths=[5], size=(30, 60)).finite_size["rows"], 30)
 
 
+class MissingEntries(unittest.TestCase):
+    """Entries that are seen are divided by their share, so that white noise has 1 / share times the variance."""
+
+    def test_law_and_losses_are_those_of_the_command(self):
+        self.assertAlmostEqual(spiked.theory(seen=0.25).bulk_edge, 16.0, places=9)
+        self.assertIsNone(spiked.theory(strengths=[3.0]).losses)
+        for size, words in ((None, ["--aspect", "0.5"]), ((32, 64), ["--size", "32x64"])):
+            document = command("theory", "--row-spectrum", "ar1:0.5", "--strength", "9,4", "--seen", "0.4", *words)
+            found = spiked.theory("ar1:0.5", aspect=0.5, strengths=[9, 4], size=size, seen=0.4)
+            self.assertEqual(found.bulk_edge, document["bulk_edge"])
+            self.assertEqual(found.outliers.tolist(), [spike["outlier"] for spike in document["spikes"]])
+            self.assertEqual(found.losses, document["losses"])
+            self.assertEqual(found.finite_size, document.get("finite_size"))
+            again = pickle.loads(pickle.dumps(found))
+            self.assertEqual(again.quantiles(0.5), found.quantiles(0.5))
+
+    def test_what_is_impossible(self):
+        for seen in (0, 1.5, -1):
+            with self.assertRaisesRegex(spiked.errors.UsageError, "seen"):
+                spiked.theory(seen=seen)
+        with self.assertRaisesRegex(spiked.errors.UsageError, "correlated"):
+            spiked.theory("ar1:0.5", "ar1:0.5", seen=0.5)
+
+
+class Covariances(unittest.TestCase):
+    """Johnstone's model: l leaves the bulk above 1 + sqrt(gamma), and is seen at l (1 + gamma / (l - 1))."""
+
+    def test_closed_forms_and_deviations(self):
+        found = spiked.covariance_theory([8.0, 2.0], size=(400, 200), noise_variance=2.0)
+        gamma, x = 0.5, 4.0
+        self.assertAlmostEqual(found.upper_edge, 2 * (1 + gamma**0.5) ** 2, places=9)
+        self.assertAlmostEqual(found.detection_threshold, 2 * (1 + gamma**0.5), places=9)
+        self.assertEqual(found.detectable.tolist(), [True, False])
+        self.assertAlmostEqual(found.sample_eigenvalues[0], 2 * x * (1 + gamma / (x - 1)), places=9)
+        cosine = (1 - gamma / (x - 1) ** 2) / (1 + gamma / (x - 1))
+        np.testing.assert_allclose(found.squared_cosines, [cosine, 0], rtol=1e-9)
+        spread = 2 * x * (2 * (1 - gamma / (x - 1) ** 2) / 400) ** 0.5  # Baik and Silverstein, Paul: of the sample's
+        self.assertAlmostEqual(found.sample_eigenvalue_deviations[0], spread, places=9)
+        self.assertTrue(np.isnan(found.sample_eigenvalue_deviations[1]))
+        self.assertTrue(np.isnan(spiked.covariance_theory([8.0], aspect=2).squared_cosine_deviations[0]))
+
+    def test_what_is_impossible(self):
+        for arguments, text in (
+            ({"population": []}, "^population is empty"),
+            ({"population": [3]}, "aspect"),
+            ({"population": [3], "aspect": 2, "noise_variance": 0}, "noise-variance"),
+            ({"population": ["a"], "aspect": 2}, "texts"),
+        ):
+            with self.subTest(arguments=arguments), self.assertRaisesRegex(spiked.errors.SpikedError, text):
+                spiked.covariance_theory(**arguments)
+
+
+class Profiles(unittest.TestCase):
+    def test_a_product_of_variances_has_the_separable_law(self):
+        rows, columns = np.repeat([1.0, 3.0], 20), np.repeat([0.5, 2.0], 30)
+        expected = spiked.theory(rows, columns, aspect=40 / 60, strengths=[5.0, 1.0])
+        found = spiked.profile_theory(np.outer(rows, columns), strengths=[5.0, 1.0])
+        blocks = spiked.profile_theory("blocks:0.5,2/1.5,6", strengths=[5.0, 1.0], aspect=2 / 3)
+        for one in (found, blocks):
+            for key in ("bulk_edge", "detection_threshold", "tracy_widom_scale"):
+                self.assertAlmostEqual(getattr(one, key), getattr(expected, key), places=6)
+            np.testing.assert_allclose(one.outliers, expected.outliers, rtol=1e-6)
+            np.testing.assert_allclose(one.overlap_left, expected.overlap_left, rtol=1e-6)
+            np.testing.assert_allclose(one.shrunk["operator"], expected.shrunk["operator"], rtol=1e-6)
+        elsewhere = spiked.profile_theory("blocks:0.5,2/1.5,6", [5.0], 2 / 3, left_squares=[1, 0], right_squares=[1, 0])
+        self.assertGreater(elsewhere.overlap_left[0], blocks.overlap_left[0])  # where the noise is weakest
+
+    def test_what_is_impossible(self):
+        for variances, text in ((np.ones(3), "shape"), ("block:1", "blocks"), (-np.ones((2, 2)), "-1")):
+            with self.subTest(variances=variances), self.assertRaisesRegex(spiked.errors.SpikedError, text):
+                spiked.profile_theory(variances, aspect=1.0)
+
+
 class Errors(unittest.TestCase):
     def test_each_is_one_clear_exception(self):
         for arguments, text in (

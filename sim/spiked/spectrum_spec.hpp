@@ -17,6 +17,8 @@ struct SpectrumSpec {
 
     /// Throws usage_error for numbers out of range, input_error for the file.
     [[nodiscard]] theory::Spectrum law() const;
+    /// ar1, toeplitz and sample are matrices with correlations, all else is diagonal.
+    [[nodiscard]] bool diagonal() const { return kind->first_column == nullptr && !kind->holds_matrix; }
 };
 
 /// Parses the spec_form() of a kind, such as ar1:RHO[:N]. Throws usage_error; reads no file.

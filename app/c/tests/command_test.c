@@ -271,6 +271,28 @@ static void theory_equality(const char* command) {
     CHECK(x[2] == bulk.bulk_edge && cdf[2] == 1.0 && density[1] > 0.0);
 }
 
+/* Without a size the part of the signal is left out; with one it is 9^2 / 32. */
+static void missing_theory_equality(const char* command) {
+    static const char* const sizes[] = {" --aspect 0.5", " --size 32x64"};
+    static const double squares[] = {0.0, 81.0 / 32.0};
+    char words[160];
+    spiked_spectrum row = {0};
+    spiked_law* law = NULL;
+    spiked_bulk bulk;
+    double edges[2];
+    int i;
+    row.spec = "ar1:0.5";
+    for (i = 0; i < 2; ++i) {
+        snprintf(words, sizeof words, "theory --row-spectrum ar1:0.5 --seen 0.4 --strength 9%s", sizes[i]);
+        CHECK_OK(spiked_law_create_missing(&row, NULL, 0.5, 0.4, squares[i], &law));
+        CHECK_OK(spiked_law_bulk(law, &bulk));
+        spiked_law_free(law);
+        CHECK(bulk.bulk_edge == number_after(answer(command, words), "bulk_edge", 0));
+        edges[i] = bulk.bulk_edge;
+    }
+    CHECK(edges[0] < edges[1]);
+}
+
 void command_equality(const char* command) {
     static double data[ENTRIES];
     spiked_pca_options other = {0};
@@ -295,6 +317,7 @@ void command_equality(const char* command) {
     quantize_equality(command, data, "svd:1+kivi", 2.0, NULL, "");
     quantize_equality(command, data, "mean+tq-mse", 2.0, "axis=key", "--axis key");
     theory_equality(command);
+    missing_theory_equality(command);
     remove("c_data.npy");
     remove("c_back.npy");
 }

@@ -199,6 +199,12 @@ static void laws(void) {
     bad.spec = NULL;
     bad.count = 1;
     FAILS(spiked_law_create(&bad, NULL, 1.0, &law), SPIKED_USAGE, "-1");
+    FAILS(spiked_law_create_missing(NULL, NULL, 1.0, 0.0, 0.0, &law), SPIKED_USAGE, "fraction of 0");
+    FAILS(spiked_law_create_missing(NULL, NULL, 1.0, 1.1, 0.0, &law), SPIKED_USAGE, "fraction of 1.1");
+    FAILS(spiked_law_create_missing(NULL, NULL, 1.0, nan, 0.0, &law), SPIKED_USAGE, "fraction of nan");
+    FAILS(spiked_law_create_missing(NULL, NULL, 1.0, 0.5, -1.0, &law), SPIKED_USAGE, "signal_square is -1");
+    bad.spec = "ar1:0.5", bad.values = NULL;
+    FAILS(spiked_law_create_missing(&bad, &bad, 1.0, 0.5, 0.0, &law), SPIKED_USAGE, "correlated");
     FAILS(spiked_law_bulk(NULL, NULL), SPIKED_USAGE, "law is NULL");
     spiked_law_free(NULL);
     CHECK_OK(spiked_law_create(NULL, NULL, 1.0, &law));
