@@ -201,7 +201,7 @@ static void laws(void) {
     FAILS(spiked_law_create(&bad, NULL, 1.0, &law), SPIKED_USAGE, "-1");
     FAILS(spiked_law_create_missing(NULL, NULL, 1.0, 0.0, 0.0, &law), SPIKED_USAGE, "fraction of 0");
     FAILS(spiked_law_create_missing(NULL, NULL, 1.0, 1.1, 0.0, &law), SPIKED_USAGE, "fraction of 1.1");
-    FAILS(spiked_law_create_missing(NULL, NULL, 1.0, nan, 0.0, &law), SPIKED_USAGE, "fraction of nan");
+    FAILS(spiked_law_create_missing(NULL, NULL, 1.0, nan, 0.0, &law), SPIKED_USAGE, "nan of entries seen");
     FAILS(spiked_law_create_missing(NULL, NULL, 1.0, 0.5, -1.0, &law), SPIKED_USAGE, "signal_square is -1");
     bad.spec = "ar1:0.5", bad.values = NULL;
     FAILS(spiked_law_create_missing(&bad, &bad, 1.0, 0.5, 0.0, &law), SPIKED_USAGE, "correlated");
