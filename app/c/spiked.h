@@ -37,8 +37,7 @@ extern "C" {
 #define SPIKED_API
 #endif
 
-/* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
- * this one where a program runs with the library that it was built for, or a later one. */
+/* Raised by every addition. That of the library is no less where it is the one a program was built for, or later. */
 #define SPIKED_ABI_VERSION 7
 
 /* The exit codes of the command, and SPIKED_TOO_SMALL. */
@@ -55,10 +54,8 @@ enum spiked_status {
 
 /* ---------------------------------------------------------------------------------------------------------- general */
 
-/* The version, such as "0.1.0". Never NULL; static. */
-SPIKED_API const char* spiked_version(void);
-/* SPIKED_ABI_VERSION of the library. */
-SPIKED_API int spiked_abi_version(void);
+SPIKED_API const char* spiked_version(void); /* such as "0.1.0"; never NULL, static */
+SPIKED_API int spiked_abi_version(void);     /* SPIKED_ABI_VERSION of the library */
 /* The message of the last failure in the calling thread, "problem (why): what to do", one line; "" before the first.
  * Never NULL. It belongs to the library and stays valid until the next failure in this thread or the end of the thread;
  * calls that succeed leave it as it is. */
@@ -170,8 +167,7 @@ typedef struct spiked_intervals {
 } spiked_intervals;
 
 /* spiked_denoise and spiked_shrink with intervals: as `spiked spectrum --intervals METHOD --confidence C`. Methods with
- * a transform, and those that keep values, have none. intervals is optional. Singular values alone do not show the
- * kurtosis of the noise, which is then taken to be that of normal entries.
+ * a transform, and those that keep values, have none. intervals is optional; from values alone for normal entries.
  * center, standardize: optional; as in spiked_prepare, for the data, whose centred dimensions then do not count as
  *   independent. The signal is that of the prepared matrix.
  * Cost beside spiked_denoise: 1 ms where there is a p-value, else less; by "bootstrap" 15 ms a component at 128 x 128.
@@ -207,8 +203,7 @@ typedef struct spiked_leading {
  *   it, a 18th for K = 4 at 4096 x 4096. Memory: two copies of the data, and one more where the whole is decomposed. */
 SPIKED_API int spiked_leading_values(const spiked_matrix* data, int keep_empty, spiked_leading* found);
 
-/* ------------------------------------------------------------------------------------------------------- preparation
- */
+/* --------------------------------------------------------------------------------------------------- preparation */
 
 /* Centres and standardizes a matrix, as --center and --standardize of `spiked spectrum`.
  * center: "rows", "columns", "both" or "none"; NULL is "none".
@@ -251,8 +246,7 @@ SPIKED_API int spiked_denoise_missing(const spiked_matrix* data, const char* mis
 SPIKED_API int spiked_denoise_notes(const spiked_matrix* data, const double* singular_values, int64_t count,
                                     double share_seen, char* notes, int64_t notes_capacity);
 
-/* ---------------------------------------------------------------------------------------------- principal components
- */
+/* ------------------------------------------------------------------------------------------ principal components */
 
 /* Settings of spiked_pca; a struct of zeros has the defaults of `spiked pca`. */
 typedef struct spiked_pca_options {
@@ -300,8 +294,7 @@ SPIKED_API int spiked_pca(const spiked_matrix* data, const spiked_pca_options* o
 SPIKED_API int spiked_pca_missing(const spiked_matrix* data, const char* missing, const spiked_pca_options* options,
                                   spiked_components* found, double* share_seen);
 
-/* ------------------------------------------------------------------------------------------------------------ theory
- */
+/* -------------------------------------------------------------------------------------------------------- theory */
 
 /* The eigenvalues of a covariance: a SPEC of `spiked theory` ("identity", "ar1:0.5", "uniform:1,10", "file:PATH"), or,
  * where spec is NULL, `count` eigenvalues with their weights, which sum to 1 (NULL: all the same). */
@@ -318,14 +311,12 @@ typedef struct spiked_law spiked_law;
 /* row and col are optional: identity. Sets *law, or to NULL on failure. */
 SPIKED_API int spiked_law_create(const spiked_spectrum* row, const spiked_spectrum* col, double aspect,
                                  spiked_law** law);
-/* The law where entries are missing at random: the fraction share_seen of them is seen, in (0, 1], and these are
- * divided by it, as --seen of `spiked theory`. signal_square: 0 for the limit, or the sum of the squared strengths over
- * the rows of a size, whose first-order part is added to the noise. SPIKED_USAGE where row and col are both correlated:
- * no separable law describes that. Lists of eigenvalues are taken for diagonal covariances. */
+/* The law of --seen share_seen of `spiked theory`, where entries are missing. signal_square: 0 for the limit, or the
+ * sum of squared strengths over the rows of a size. Lists of eigenvalues are diagonal; SPIKED_USAGE where no side is.
+ */
 SPIKED_API int spiked_law_create_missing(const spiked_spectrum* row, const spiked_spectrum* col, double aspect,
                                          double share_seen, double signal_square, spiked_law** law);
-/* NULL is allowed. */
-SPIKED_API void spiked_law_free(spiked_law* law);
+SPIKED_API void spiked_law_free(spiked_law* law); /* NULL is allowed */
 
 /* The bulk of the noise; `spiked theory` describes each number. */
 typedef struct spiked_bulk {
@@ -365,8 +356,7 @@ SPIKED_API int spiked_law_curve(const spiked_law* law, int64_t count, double* x,
 /* The smallest x with cdf(x) >= probability, for count probabilities in [0, 1]. */
 SPIKED_API int spiked_law_quantiles(const spiked_law* law, const double* probabilities, int64_t count, double* x);
 
-/* ------------------------------------------------------------------------------------------------------------- codecs
- */
+/* -------------------------------------------------------------------------------------------------------- codecs */
 
 /* A method at one width for rows of one length: rotations, codebooks and projections are drawn once. Immutable. */
 typedef struct spiked_codec spiked_codec;
@@ -383,8 +373,7 @@ typedef struct spiked_codec spiked_codec;
  * equal spread. Default: one head, not scaled. Sets *codec, or to NULL on failure. */
 SPIKED_API int spiked_codec_create(const char* method, int64_t dim, double bits, const char* options,
                                    spiked_codec** codec);
-/* NULL is allowed. */
-SPIKED_API void spiked_codec_free(spiked_codec* codec);
+SPIKED_API void spiked_codec_free(spiked_codec* codec); /* NULL is allowed */
 
 /* The items of a ledger: what the stored bits are spent on, in the order of the JSON documents. */
 #define SPIKED_LEDGER_ITEMS 14
@@ -415,22 +404,22 @@ SPIKED_API int spiked_codec_encode(const spiked_codec* codec, const spiked_matri
 SPIKED_API int spiked_codec_decode(const spiked_codec* codec, const uint8_t* bytes, size_t length,
                                    const spiked_matrix* decoded);
 
-/* A sequence that a causal method codes while its tokens arrive, each block of 128 from those before it. It changes with
- * every block: one thread at a time. */
+/* A sequence that a causal method codes while its tokens arrive, each block of 128 from those before it. It changes
+ * with every block: one thread at a time. */
 typedef struct spiked_stream spiked_stream;
 
-/* codec: of a causal method; it need not outlive the stream. tokens: those that will come, for which the stored bits are
- * within 1 % of the codec's; 0: not known, then within .75 % from the fourth block on, and up to half as much more in the
- * first. Queries are not known, so that no keys are weighted. Sets *stream, or to NULL on failure. */
+/* codec: of a causal method; it need not outlive the stream. tokens: those that will come, for which the stored bits
+ * are within 1 % of the codec's; 0: not known, then within .75 % from the fourth block on, and up to half as much more
+ * in the first. Queries are not known, so that no keys are weighted. Sets *stream, or to NULL on failure. */
 SPIKED_API int spiked_stream_create(const spiked_codec* codec, int64_t tokens, spiked_stream** stream);
 /* Another stream in the same state, which goes on apart from the first. Sets *copy, or to NULL on failure. */
 SPIKED_API int spiked_stream_copy(const spiked_stream* stream, spiked_stream** copy);
-/* NULL is allowed. */
-SPIKED_API void spiked_stream_free(spiked_stream* stream);
+SPIKED_API void spiked_stream_free(spiked_stream* stream); /* NULL is allowed */
 /* Codes the next rows: 128 of them, or fewer at the end of the sequence.
  * decoded: optional; the same shape, receives the rows as a decoder has them; may be `rows` itself.
  * bits: optional; receives the bits that are stored for them, header and length included.
- * An error of the arguments leaves the stream as it was. After any other, and after SPIKED_STOPPED, it takes no rows. */
+ * An error of the arguments leaves the stream as it was. After any other, and after SPIKED_STOPPED, it takes no rows.
+ */
 SPIKED_API int spiked_stream_append(spiked_stream* stream, const spiked_matrix* rows, const spiked_matrix* decoded,
                                     double* bits);
 
