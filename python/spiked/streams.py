@@ -21,6 +21,11 @@ class Stream:
     A stream changes with every block; one thread at a time may use it. Its bits and decoded rows are those that a decoder of
     the blocks would have.
 
+    Attributes
+    ----------
+    dim : int
+        Entries of a row.
+
     Examples
     --------
     >>> import numpy as np, spiked
@@ -36,7 +41,8 @@ class Stream:
     """
 
     def __init__(self, handle: ctypes.c_void_p, dim: int, cost: float) -> None:
-        self._handle, self._dim, self._cost = handle, dim, cost
+        self.dim = dim
+        self._handle, self._cost = handle, cost
         self._free = weakref.finalize(self, library().spiked_stream_free, handle)
 
     def append(self, X: Any) -> Tuple[np.ndarray, float]:
@@ -70,10 +76,10 @@ class Stream:
         ((128, 16), True)
         """
         array = _arrays.matrix(X)
-        if array.shape[1] != self._dim:
+        if array.shape[1] != self.dim:
             raise InputError(
-                f"X has rows of {array.shape[1]} entries (the stream is of a codec for {self._dim}): "
-                f"pass rows of {self._dim}"
+                f"X has rows of {array.shape[1]} entries (the stream is of a codec for {self.dim}): "
+                f"pass rows of {self.dim}"
             )
         decoded = _arrays.room(array.shape, "X")
         given, output, bits = matrix_of(array), matrix_of(decoded), ctypes.c_double()
@@ -81,7 +87,7 @@ class Stream:
         def call() -> None:
             check(library().spiked_stream_append(self._handle, given, output, bits))
 
-        run_long(self._cost * float(array.size) * self._dim, call, keep=(self, array, decoded))
+        run_long(self._cost * float(array.size) * self.dim, call, keep=(self, array, decoded))
         return decoded, bits.value
 
     def copy(self) -> Stream:
@@ -103,7 +109,7 @@ class Stream:
         """
         handle = ctypes.c_void_p()
         check(library().spiked_stream_copy(self._handle, handle))
-        return Stream(handle, self._dim, self._cost)
+        return Stream(handle, self.dim, self._cost)
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> Stream:
         return self.copy()
