@@ -270,7 +270,9 @@ TEST(NoiseTailsLaw, AreZeroForNormalEntriesOfUnequalVariances) {
                                  heavy);
         const bool normal = std::string(entries) == "gaussian";
         EXPECT_EQ(std::abs(arma::mean(kurtosis)) < 0.03 + 4.9 * error, normal);
-        if (normal) EXPECT_NEAR(arma::mean(errors) / arma::stddev(kurtosis), 1.0, 0.4);
+        if (normal) {
+            EXPECT_NEAR(arma::mean(errors) / arma::stddev(kurtosis), 1.0, 0.4);
+        }
         EXPECT_EQ(heavy > blocks / 2, !normal);
         EXPECT_TRUE(heavy == 0 || !normal);
     }
