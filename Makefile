@@ -43,8 +43,11 @@ noise-tables: all
 
 # The paper's tables for the real language models in MODELS=FOLDER, one folder each with config.json, model.safetensors and
 # tokens.npy. Takes hours; the same command goes on where it was stopped, and keeps answers of earlier commits of a version.
+# What is measured of which model stands in tools/real-tables.toml.
 # Needles need a Python with the package tokenizers: make real-tables MODELS=FOLDER PYTHON=/path/to/python3.
-real-tables: all
+real-tables:
+	cmake --preset release -DSPIKED_TESTS=ON
+	cmake --build --preset release --target spiked sim_tests
 	mkdir -p results
 	$(or $(PYTHON),/usr/bin/python3) tools/real-tables "$${MODELS:?name the folder of the models: make real-tables MODELS=FOLDER}" > results/REAL_MODELS.md
 	mv results/REAL_MODELS.md docs/REAL_MODELS.md
