@@ -20,6 +20,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "app/cli/stop_requests.hpp"
+#include "core/files/mapped_file.hpp"
 #include "core/runtime/blas_buffers.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/memory.hpp"
@@ -186,6 +187,7 @@ int run_command_line(int argc, char** argv) {
     // Without these signals a failed write returns an error, which is reported in a message.
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
+    end_where_mapped_files_shrink(static_cast<int>(ExitCode::unusable_input));
     remember_command_line(argc, argv);
     set_table_columns(terminal_columns(STDOUT_FILENO));
     use_one_blas_thread();

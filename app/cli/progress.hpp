@@ -9,6 +9,9 @@
 
 namespace spiked::app {
 
+/// A duration in few digits: "12 s", "3 min", "4.5 h".
+[[nodiscard]] std::string duration_text(double seconds);
+
 /// Progress on standard error: a bar on a terminal, otherwise a line every 30 s.
 class ProgressDisplay {
 public:
@@ -23,6 +26,8 @@ public:
     void expect(double seconds) {
         if (std::isfinite(seconds)) left_ = seconds;
     }
+    /// The same from the fraction of the work that is done since the beginning, where parts are of different sizes.
+    void expect_from(double share);
     /// Not thread-safe: the caller must hold a lock.
     void show(std::size_t done, std::size_t total);
 

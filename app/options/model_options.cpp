@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "app/cli/progress.hpp"
 #include "app/options/dump_options.hpp"
 #include "app/options/method_options.hpp"
 #include "core/runtime/error.hpp"
@@ -97,23 +98,41 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
     return requests;
 }
 
-/// Says the forecast of a plan in a note.
-std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> memory_note(const Arguments& arguments) {
-    return [&arguments](const sim::PassMemory& bytes, std::size_t tokens) {
-        const auto size = [](double count) {
-            return count < 1e6   ? fmt::format("{:.0f} kB", count / 1e3)
-                   : count < 1e9 ? fmt::format("{:.0f} MB", count / 1e6)
-                                 : fmt::format("{:.1f} GB", count / 1e9);
-        };
-        const std::size_t threads = thread_count(arguments.count("--threads"));
-        print_note(arguments,
-                   fmt::format("memory: {} of weights, and for each of at most {} threads {} of cache ({} tokens) and "
-                               "{} of arrays",
-                               size(bytes.weights), threads, size(bytes.cache), tokens, size(bytes.block)));
+/// A size of memory in few digits.
+std::string memory_text(double bytes) {
+    return bytes < 1e6   ? fmt::format("{:.0f} kB", bytes / 1e3)
+           : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
+                         : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+/// Says the forecasts of a plan in notes. A time that nobody waits for is not said.
+validation::PassNotes pass_notes(const Arguments& arguments) {
+    validation::PassNotes notes;
+    if (arguments.quiet()) return notes;
+    notes.memory = [&arguments](const sim::PassMemory& bytes, std::size_t tokens, std::size_t at_once) {
+        say_memory(arguments, bytes, tokens, at_once, "the state of codecs");
     };
+    notes.time = [&arguments](double seconds, std::size_t passes) {
+        constexpr double short_wait = 10.0;
+        if (seconds > short_wait)
+            print_note(arguments, fmt::format("time: about {} for {} passes, from one block of the first text",
+                                              duration_text(seconds), passes));
+    };
+    return notes;
 }
 
 }  // namespace
+
+void say_memory(const Arguments& arguments, const sim::PassMemory& bytes, std::size_t tokens, std::size_t at_once,
+                const char* state) {
+    print_note(
+        arguments,
+        fmt::format("memory: {} of weights{}, {}{} of cache ({} tokens), {} of arrays and {} of {}",
+                    memory_text(bytes.weights),
+                    bytes.codecs > 0.0 ? fmt::format(" and {} of rotations", memory_text(bytes.codecs)) : "",
+                    at_once > 1 ? fmt::format("and for each of at most {} threads ", at_once) : "",
+                    memory_text(bytes.cache), tokens, memory_text(bytes.block), memory_text(bytes.state), state));
+}
 
 OptionSpec model_option() {
     return {"--model", any_text("FOLDER"),
@@ -187,12 +206,12 @@ validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
     if (arguments.has("--sinks")) plan.sinks = arguments.count("--sinks");
     plan.quantizer = read_quantizer_options(arguments);
     plan.threads = arguments.count("--threads");
-    plan.forecast = memory_note(arguments);
+    plan.notes = pass_notes(arguments);
     return plan;
 }
 
 void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
-    plan.forecast = memory_note(arguments);
+    plan.notes = pass_notes(arguments);
     plan.model = arguments.text("--model");
     plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
     if (!arguments.has("--filler") && std::filesystem::exists(plan.model + "/config.json") &&
@@ -232,7 +251,7 @@ validation::AnswerPlan read_answer_plan(const Arguments& arguments) {
             .block_tokens = arguments.count("--block"),
             .quantizer = read_quantizer_options(arguments),
             .threads = arguments.count("--threads"),
-            .forecast = memory_note(arguments)};
+            .notes = pass_notes(arguments)};
 }
 
 }  // namespace spiked::app

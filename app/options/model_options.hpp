@@ -18,7 +18,11 @@ void require_model_and_tokens(const Arguments& arguments);
 /// The options of prompts with needles.
 [[nodiscard]] const std::vector<OptionSpec>& needle_options();
 
-// Plans say in a note how much memory a pass takes, before the weights are read.
+// Plans say in notes how much memory a pass takes, before the weights are read, and how long all of them take.
+
+/// Says in a note the memory of passes, so many of which run beside each other. `state`: what PassMemory::state is of.
+void say_memory(const Arguments& arguments, const sim::PassMemory& bytes, std::size_t tokens, std::size_t at_once,
+                const char* state);
 
 /// The plan from --model, --tokens, --documents, --method, --bits, --budget, --block, --only (if the command has it),
 /// --threads and the options of quantizers.

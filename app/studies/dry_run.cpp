@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/cli/progress.hpp"
 #include "app/studies/study_run.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
@@ -10,14 +11,6 @@
 
 namespace spiked::app {
 namespace {
-
-std::string duration_text(double seconds) {
-    if (seconds < 10.0) return fmt::format("{:.1f} s", seconds);
-    if (seconds < 120.0) return fmt::format("{:.0f} s", seconds);
-    if (seconds < 7200.0) return fmt::format("{:.0f} min", seconds / 60.0);
-    return seconds < 172800.0 ? fmt::format("{:.1f} h", seconds / 3600.0)
-                              : fmt::format("{:.1f} days", seconds / 86400.0);
-}
 
 /// The size with few digits, because a forecast is not exact to the byte.
 std::string rough_size(std::uint64_t bytes) {

@@ -225,14 +225,49 @@ void CompressedCache::require_room(std::size_t tokens) const {
             plan_.budget, tokens, plan_.how.text, least);
 }
 
+LayerStreams::Bits CompressedCache::bits_of_layer(std::size_t layer) const {
+    const auto bits = [&](Side side) {
+        return applies_to(layer, side) ? std::optional(plan_.bits_of(layer, side)) : std::nullopt;
+    };
+    return {bits(Side::key), bits(Side::value)};
+}
+
+std::vector<std::size_t> CompressedCache::coded_layers() const {
+    std::vector<std::size_t> layers;
+    for (std::size_t layer = 0; layer < model_.layers; ++layer)
+        if (applies_to(layer, Side::key) || applies_to(layer, Side::value)) layers.push_back(layer);
+    return layers;
+}
+
+double CompressedCache::codec_bytes() const {
+    const bool matrices = plan_.how.method && plan_.quantizer.rotation == estimators::RotationKind::haar &&
+                          draws_random_numbers(*plan_.how.method);
+    if (!matrices) return 0.0;
+    const auto entries = static_cast<double>(model_.head_dim * model_.head_dim);
+    return static_cast<double>(codecs_->size()) * entries * (sizeof(double) + sizeof(float));
+}
+
+double CompressedCache::state_bytes(std::size_t tokens) const {
+    double sum = codec_bytes();
+    if (plan_.how.cache) {
+        const LayerStreams streams(model_, *plan_.how.cache, tokens);
+        for (const std::size_t layer : coded_layers()) sum += streams.expected_bytes(bits_of_layer(layer));
+    }
+    if (evicts()) {
+        // For each token and head what it was attended to, and its exact rows where they are coded; the weights of a
+        // block in the query heads that share a head.
+        const std::size_t numbers = 1 + window_ + (codes() ? 2 * model_.head_dim : 0);
+        const std::size_t weights = plan_.block_tokens * (model_.heads / model_.kv_heads);
+        sum += static_cast<double>(tokens * (layers_.size() * model_.kv_heads * numbers + weights)) * sizeof(float);
+    }
+    return sum;
+}
+
 void CompressedCache::attach(sim::ForwardOptions& options, std::size_t tokens) {
     if (plan_.how.cache) {
         streams_.emplace(model_, *plan_.how.cache, tokens);
         options.keep_layer = [this](std::size_t layer, std::size_t first_token, const sim::LayerRows& exact) {
-            const auto bits = [&](Side side) {
-                return applies_to(layer, side) ? std::optional(plan_.bits_of(layer, side)) : std::nullopt;
-            };
-            auto coded = streams_->code(layer, first_token, exact, {bits(Side::key), bits(Side::value)});
+            auto coded = streams_->code(layer, first_token, exact, bits_of_layer(layer));
             bits_.rows += coded.bits;
             entries_ += coded.entries;
             return std::move(coded.rows);

@@ -107,6 +107,13 @@ public:
     /// of the attention of the pass that this cache is attached to.
     void observe(const sim::Llama& model, std::span<const std::int32_t> tokens);
 
+    /// The layers that it compresses, ascending.
+    [[nodiscard]] std::vector<std::size_t> coded_layers() const;
+    /// Forecasts of memory: the random rotations of one sequence, which every version has and every pass draws anew,
+    /// and all that a pass over so many tokens keeps beside the cache itself.
+    [[nodiscard]] double codec_bytes() const;
+    [[nodiscard]] double state_bytes(std::size_t tokens) const;
+
     [[nodiscard]] bool evicts() const { return plan_.how.eviction != nullptr; }
     [[nodiscard]] bool codes() const { return plan_.how.method.has_value() || plan_.how.cache.has_value(); }
     [[nodiscard]] bool merges() const { return evicts() && plan_.how.eviction->merges; }
@@ -127,6 +134,7 @@ private:
     [[nodiscard]] double full_bits(std::size_t tokens) const {
         return 32.0 * static_cast<double>(tokens * model_.head_dim);
     }
+    [[nodiscard]] LayerStreams::Bits bits_of_layer(std::size_t layer) const;
     void check_parts() const;
     void make_codecs(std::uint64_t sequence);
     [[nodiscard]] arma::fmat coded(const sim::CacheAddress& place, const arma::fmat& exact,

@@ -59,6 +59,16 @@ estimators::CausalStream LayerStreams::begun(std::size_t layer, const Part& part
     return {method_, bits, rows, {keys, part.size() - keys, queries_of(layer, part)}, tokens_};
 }
 
+double LayerStreams::expected_bytes(const Bits& bits) const {
+    constexpr double counts = 52e3;  // of the indices, now and at the freeze
+    double sum = sizeof(float) * static_cast<double>(estimators::causal_block * model_.heads * model_.head_dim);
+    for (const Part& part : parts(bits)) {
+        const auto columns = static_cast<double>(part.size() * model_.head_dim);
+        sum += 2.0 * (4.0 * sizeof(double) * columns * columns + counts);  // sums and basis; encoder and decoder
+    }
+    return sum;
+}
+
 LayerStreams::Coded LayerStreams::code(std::size_t layer, std::size_t first_token, const sim::LayerRows& exact,
                                        const Bits& bits) {
     Coded coded{exact};

@@ -36,6 +36,9 @@ public:
     /// The next block of a layer. Throws what CausalStream throws, with the place in front.
     [[nodiscard]] Coded code(std::size_t layer, std::size_t first_token, const sim::LayerRows& exact, const Bits& bits);
 
+    /// The memory that a layer takes: its encoders and decoders, and the queries of its first block.
+    [[nodiscard]] double expected_bytes(const Bits& bits) const;
+
 private:
     using Head = std::pair<sim::Side, std::size_t>;
     using Part = std::vector<Head>;  ///< heads that are coded together, keys first

@@ -9,6 +9,13 @@
 
 namespace spiked::sim {
 
+PassMemory dump_memory(const LlamaConfig& model, std::uint64_t weight_bytes, std::size_t tokens) {
+    PassMemory bytes = pass_memory(model, weight_bytes, tokens, ForwardOptions().block_tokens);
+    const std::size_t numbers = model.layers * (model.heads + 2 * model.kv_heads) * model.head_dim;
+    bytes.state = static_cast<double>(sizeof(float)) * static_cast<double>(numbers) * static_cast<double>(tokens);
+    return bytes;
+}
+
 void write_llama_dump(const std::string& path, const Llama& model, std::span<const std::int32_t> tokens,
                       const LlamaDumpOptions& options) {
     const auto& shape = model.config();
@@ -18,6 +25,7 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
                 "{} tokens are more than the model's sliding window of {} (attention in a dump is to all earlier "
                 "tokens): write a dump of at most {} tokens",
                 tokens.size(), window, window);
+    require_memory(dump_memory(shape, model.weight_bytes(), tokens.size()), tokens.size());
     // Key, value and query of each layer, tokens x heads * dim.
     std::vector<std::array<arma::fmat, 3>> cache(shape.layers);
     for (auto& layer : cache)
@@ -29,6 +37,7 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
         cache[block.layer][0].rows(block.first_token, last) = block.keys;
         cache[block.layer][1].rows(block.first_token, last) = block.values;
         cache[block.layer][2].rows(block.first_token, last) = block.queries;
+        if (options.progress && block.layer + 1 == shape.layers) options.progress(last + 1, tokens.size());
     };
     model.forward(tokens, forward);
 

@@ -146,16 +146,17 @@ std::size_t LlamaSession::block_end() const {
     return block_ < context ? std::min(end, context) : end;
 }
 
-void LlamaSession::require_memory(std::size_t tokens) const {
-    const PassMemory needed = pass_memory(model_->config(), model_->weight_bytes(), tokens, options_.block_tokens,
-                                          static_cast<bool>(options_.predicted));
+void require_memory(const PassMemory& needed, std::size_t tokens, std::size_t passes) {
     const auto allowed = static_cast<double>(allowed_memory());
-    if (needed.total() > allowed)
-        throw Error(
-            ErrorKind::memory,
-            fmt::format("out of memory (the weights take {:.2f} GB, the cache of {} tokens {:.2f} GB, the arrays of a "
-                        "block {:.2f} GB; {:.2f} GB are allowed): cut the sequence or make the blocks smaller",
-                        needed.weights / 1e9, tokens, needed.cache / 1e9, needed.block / 1e9, allowed / 1e9));
+    if (needed.total(passes) <= allowed) return;
+    const std::string times = passes > 1 ? fmt::format("{} times ", passes) : "";
+    throw Error(
+        ErrorKind::memory,
+        fmt::format("out of memory (the weights take {:.2f} GB, the codecs {:.2f} GB, {}the cache of {} tokens {:.2f} "
+                    "GB, the arrays of a block {:.2f} GB and the state beside the cache {:.2f} GB; {:.2f} GB are "
+                    "allowed): {}cut the sequence or make the blocks smaller",
+                    needed.weights / 1e9, needed.codecs / 1e9, times, tokens, needed.cache / 1e9, needed.block / 1e9,
+                    needed.state / 1e9, allowed / 1e9, passes > 1 ? "use fewer threads, " : ""));
 }
 
 void LlamaSession::append(std::span<const std::int32_t> tokens) {
@@ -169,7 +170,9 @@ void LlamaSession::append(std::span<const std::int32_t> tokens) {
                               tokens_ + t, tokens[t], c.vocabulary - 1);
     if (options_.keep_own && tokens_ != block_)
         throw precondition_error("tokens are appended within a block that keep_own has replaced");
-    require_memory(total);
+    require_memory(
+        pass_memory(c, model_->weight_bytes(), total, options_.block_tokens, static_cast<bool>(options_.predicted)),
+        total);
     if (!options_.evict)
         for (auto& layer : caches_)
             for (auto& head : layer) head.reserve(total, c.head_dim);

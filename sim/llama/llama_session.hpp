@@ -15,13 +15,20 @@ struct PassMemory {
     double weights = 0.0;  ///< once, however many passes run beside each other
     double cache = 0.0;    ///< in full, of one sequence
     double block = 0.0;    ///< the arrays of one block
+    double codecs = 0.0;   ///< once: the codecs that all passes share
+    double state = 0.0;    ///< what is kept beside the cache of one sequence: of its codecs, or the rows of a dump
 
-    [[nodiscard]] double total() const { return weights + cache + block; }
+    [[nodiscard]] double total(std::size_t passes = 1) const {
+        return weights + codecs + static_cast<double>(passes) * (cache + block + state);
+    }
 };
 /// A forecast for sequences of this many tokens in blocks of at most `block_tokens`. `logits`: all of a block are kept,
 /// as for ForwardOptions::predicted.
 [[nodiscard]] PassMemory pass_memory(const LlamaConfig& model, std::uint64_t weight_bytes, std::size_t tokens,
                                      std::size_t block_tokens, bool logits = false);
+/// Throws an Error of the kind memory, with all sizes, if so many passes beside each other take more than this process
+/// may use.
+void require_memory(const PassMemory& needed, std::size_t tokens, std::size_t passes = 1);
 
 /// The cache of one sequence of a model, to which tokens are appended in any number of calls, so that a model can
 /// continue a text over a compressed cache. Calls of append give the same as one call with all tokens, up to rounding
@@ -48,7 +55,6 @@ public:
     [[nodiscard]] arma::frowvec log_probabilities() const;
 
 private:
-    void require_memory(std::size_t tokens) const;
     void append_part(std::span<const std::int32_t> tokens);
     void replace_due_blocks();
     [[nodiscard]] arma::fmat attended(std::size_t layer, const arma::fmat& queries) const;

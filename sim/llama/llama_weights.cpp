@@ -15,6 +15,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/files/mapped_file.hpp"
 #include "core/files/text_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/memory.hpp"
@@ -110,6 +111,41 @@ void read_rounded(const SafetensorsFile& file, const TensorInfo& tensor, std::sp
     }
 }
 
+/// Whether the mapped bytes at both ends of a tensor are those of the opened file. They are not if another file has
+/// taken its name between.
+bool is_of_file(const std::byte* mapped, const SafetensorsFile& file, const TensorInfo& tensor) {
+    std::vector<std::byte> end(std::min<std::uint64_t>(tensor.bytes, 64));
+    for (const std::uint64_t first : {std::uint64_t{0}, tensor.bytes - end.size()}) {
+        file.read_bytes(tensor, first, end);
+        if (!std::equal(end.begin(), end.end(), mapped + first)) return false;
+    }
+    return true;
+}
+
+/// The stored bytes of a tensor in the mapped file; null where it is not mapped or does not align the numbers.
+std::shared_ptr<const std::byte[]> bytes_in(const std::shared_ptr<const MappedFile>& mapped,
+                                            const SafetensorsFile& file, const TensorInfo& tensor) {
+    if (mapped == nullptr || tensor.offset % (dtype_bits(tensor.dtype) / 8) != 0 ||
+        tensor.offset + tensor.bytes > mapped->bytes().size())
+        return nullptr;
+    const std::byte* const begin = mapped->bytes().data() + tensor.offset;
+    if (!is_of_file(begin, file, tensor)) return nullptr;
+    return {mapped, begin};
+}
+
+/// The numbers of a tensor as they are computed with: mapped, or read and rounded where they cannot be.
+std::shared_ptr<const std::byte[]> bytes_of(const SafetensorsFile& file,
+                                            const std::shared_ptr<const MappedFile>& mapped, const TensorInfo& tensor) {
+    const bool round = tensor.dtype == DType::f64;
+    if (auto bytes = round ? nullptr : bytes_in(mapped, file, tensor)) return bytes;
+    const std::shared_ptr<std::byte[]> bytes = aligned_bytes(round ? tensor.bytes / 2 : tensor.bytes);
+    if (round)
+        read_rounded(file, tensor, {reinterpret_cast<float*>(bytes.get()), tensor.elements()});
+    else
+        file.read_bytes(tensor, 0, {bytes.get(), tensor.bytes});
+    return bytes;
+}
+
 }  // namespace
 
 WeightMatrix::WeightMatrix(std::shared_ptr<const std::byte[]> bytes, DType dtype, std::size_t inputs,
@@ -199,6 +235,7 @@ std::vector<std::string> weight_files(const std::string& folder) {
 LlamaWeights::LlamaWeights(std::string folder) : folder_(std::move(folder)) {
     for (const auto& name : weight_files(folder_)) {
         files_.push_back(std::make_unique<SafetensorsFile>(name));
+        mapped_.emplace(files_.back().get(), MappedFile::of(name));
         for (const auto& tensor : files_.back()->tensors()) {
             if (!location_of_.try_emplace(tensor.name, files_.back().get(), &tensor).second)
                 throw input_error("{}: tensor {} is in two of the files (one would be read): leave it in one", folder_,
@@ -228,11 +265,7 @@ LlamaWeights::Stored LlamaWeights::read(const std::string& name, const std::vect
                           file->path(), name, dtype_name(tensor->dtype));
     const std::size_t entries = tensor->elements();
     const DType dtype = tensor->dtype == DType::f64 ? DType::f32 : tensor->dtype;
-    const std::shared_ptr<std::byte[]> bytes = aligned_bytes(entries * dtype_bits(dtype) / 8);
-    if (tensor->dtype == DType::f64)
-        read_rounded(*file, *tensor, {reinterpret_cast<float*>(bytes.get()), entries});
-    else
-        file->read_bytes(*tensor, 0, {bytes.get(), tensor->bytes});
+    const auto bytes = bytes_of(*file, mapped_.at(file), *tensor);
     if (!all_finite(bytes.get(), entries, dtype))
         throw input_error("{}: {} holds NaN or infinity: the file is damaged", file->path(), name);
     return {bytes, dtype};

@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/files/mapped_file.hpp"
 #include "sim/io/safetensors.hpp"
 
 namespace spiked::sim {
 
 /// A linear map y = x W + b in the type of its file: F16, BF16 or F32 (F64 is rounded to F32). Weights of 16 bits stay
 /// so in memory; a product converts some hundred outputs at a time, which is exact. Copies share the weights.
+/// LlamaWeights maps them from the file, so that processes share them.
 class WeightMatrix {
 public:
     WeightMatrix() = default;
@@ -57,6 +59,7 @@ public:
 
     /// The tensor NAME of shape [outputs, inputs], or [size]. Throws input_error for a tensor that is missing, has
     /// another shape, is none of F16, BF16, F32 and F64, or holds NaN or infinity.
+    /// Its numbers are mapped, so that they stay valid without this object, and read where they cannot be.
     [[nodiscard]] WeightMatrix matrix(const std::string& name, std::size_t inputs, std::size_t outputs) const;
     [[nodiscard]] arma::fvec vector(const std::string& name, std::size_t size) const;
 
@@ -75,6 +78,7 @@ private:
 
     std::string folder_;
     std::vector<std::unique_ptr<SafetensorsFile>> files_;
+    std::map<const SafetensorsFile*, std::shared_ptr<const MappedFile>> mapped_;
     std::map<std::string, std::pair<const SafetensorsFile*, const TensorInfo*>> location_of_;
     std::uint64_t bytes_ = 0;
     mutable std::set<std::string> read_;

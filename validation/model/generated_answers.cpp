@@ -127,13 +127,14 @@ OpenAnswers open_answers(AnswerPlan plan) {
     std::size_t shortest = file.prompts.front().question_at;
     for (const auto& prompt : file.prompts) shortest = std::min(shortest, prompt.question_at);
     auto versions = codec::cache_versions(shape, plan.methods, common, shortest);
-    if (plan.forecast) {
-        std::size_t longest = 0;
-        for (const auto& prompt : file.prompts) longest = std::max(longest, prompt.tokens.size() + prompt.most_tokens);
-        plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), longest, plan.block_tokens),
-                      longest);
+    PlannedPasses passes{.versions = versions, .block_tokens = plan.block_tokens, .threads = plan.threads};
+    for (const auto& prompt : file.prompts) {
+        passes.tokens.push_back(prompt.tokens.size());
+        passes.added.push_back(prompt.most_tokens);
     }
+    forecast_memory(plan.notes, shape, plan.model, passes);
     sim::Llama model(plan.model);
+    forecast_time(plan.notes, model, file.prompts.front().tokens, passes);
     return {std::move(plan), std::move(file), std::move(versions), std::move(model)};
 }
 
@@ -188,15 +189,21 @@ GeneratedAnswers measure_answers(const AnswerPlan& plan) {
     const std::size_t count = open.file.prompts.size();
     const std::size_t jobs = open.versions.size() * count;
     std::vector<std::vector<MeasuredAnswer>> found(open.versions.size(), std::vector<MeasuredAnswer>(count));
+    std::size_t all = 0;
+    for (const FactPrompt& prompt : open.file.prompts) all += open.versions.size() * prompt.tokens.size();
     std::size_t done = 0;
+    std::size_t tokens = 0;
     std::mutex progress_guard;
+    // All versions of a prompt, then the next prompt, so that the time left is estimated from all methods.
     for_each_parallel(jobs, plan.threads, [&](std::size_t job) {
-        const std::size_t prompt = job % count;
-        auto cache = open.versions[job / count].cache;
+        const std::size_t version = job % open.versions.size();
+        const std::size_t prompt = job / open.versions.size();
+        auto cache = open.versions[version].cache;
         if (cache) cache->draw_rotations(prompt);
-        found[job / count][prompt] = answer_prompt(open, prompt, cache ? &*cache : nullptr);
+        found[version][prompt] = answer_prompt(open, prompt, cache ? &*cache : nullptr);
         const std::scoped_lock lock(progress_guard);
-        if (plan.progress) plan.progress(++done, jobs);
+        tokens += open.file.prompts[prompt].tokens.size();
+        if (plan.progress) plan.progress(++done, jobs, static_cast<double>(tokens) / static_cast<double>(all));
     });
     return answers_table(open, std::move(found));
 }

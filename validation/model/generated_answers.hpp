@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "codec/cache/compressed_cache.hpp"
-#include "sim/llama/llama_session.hpp"
 #include "validation/model/needle_prompts_file.hpp"
+#include "validation/model/pass_forecast.hpp"
 #include "validation/statistics/paired.hpp"
 #include "validation/statistics/statistics.hpp"
 
@@ -28,9 +28,9 @@ struct AnswerPlan {
     std::size_t block_tokens = 128;
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;
-    std::function<void(std::size_t done, std::size_t of)> progress = {};
-    /// Receives what one pass takes at most, before the weights are read.
-    std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};
+    /// Receives numbers of answers, and the fraction of all tokens of prompts that these have.
+    std::function<void(std::size_t done, std::size_t of, double share)> progress = {};
+    PassNotes notes = {};
 };
 
 /// What a model writes after a prompt.

@@ -197,8 +197,7 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
         settings.set("extra_bits", std::move(parts));
     }
     make_experiment(experiment,
-                    {plan.model, plan.tokens, versions_of(plan, documents->model.config()), plan.quantizer,
-                     plan.block_tokens, settings},
+                    {plan.model, plan.tokens, documents->versions, plan.quantizer, plan.block_tokens, settings},
                     {"added_nats", "document", documents->model.config(), documents->tokens.size(),
                      [documents, block = plan.block_tokens](std::size_t number, codec::CompressedCache* cache) {
                          return Cost{document_nats(*documents, number, block, cache)};
@@ -221,9 +220,7 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
                       {"at_once", questions.at_once},
                       {"observe_questions", plan.observe_questions}});
     make_experiment(experiment,
-                    {plan.model, plan.filler,
-                     codec::cache_versions(questions.shape, plan.methods, questions.common(plan), questions.context),
-                     plan.quantizer, plan.block_tokens, settings},
+                    {plan.model, plan.filler, questions.versions, plan.quantizer, plan.block_tokens, settings},
                     {"retrieval", "prompt", questions.shape, questions.prompts,
                      [questions](std::size_t number, codec::CompressedCache* cache) {
                          const PromptScore score = questions.ask(number, cache);

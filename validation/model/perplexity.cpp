@@ -10,6 +10,7 @@
 #include "validation/statistics/moments.hpp"
 
 namespace spiked::validation {
+
 std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, const sim::LlamaConfig& model,
                                                       std::size_t most) {
     arma::mat ids = sim::read_matrix(*sim::open_npy(path));
@@ -34,6 +35,19 @@ std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, c
     return documents;
 }
 
+namespace {
+
+std::vector<codec::CacheVersion> versions_of(const PerplexityPlan& plan, const sim::LlamaConfig& model) {
+    const codec::CachePlan common{.quantizer = plan.quantizer,
+                                  .only = plan.only,
+                                  .block_tokens = plan.block_tokens,
+                                  .extra_bits = plan.extra_bits,
+                                  .sinks = plan.sinks};
+    return codec::cache_versions(model, plan.methods, common, plan.block_tokens);
+}
+
+}  // namespace
+
 Documents open_documents(const PerplexityPlan& plan) {
     if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
     const sim::LlamaConfig shape = sim::read_llama_config(plan.model);
@@ -49,19 +63,13 @@ Documents open_documents(const PerplexityPlan& plan) {
             "block): choose a smaller --block or longer documents",
             plan.tokens, documents.empty() ? 0 : documents.front().size(), plan.block_tokens + 2, plan.block_tokens);
     const std::size_t tokens = documents.front().size() - 1;
-    if (plan.forecast)
-        plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), tokens, plan.block_tokens),
-                      tokens);
-    return {sim::Llama(plan.model), std::move(documents)};
-}
-
-std::vector<codec::CacheVersion> versions_of(const PerplexityPlan& plan, const sim::LlamaConfig& model) {
-    const codec::CachePlan common{.quantizer = plan.quantizer,
-                                  .only = plan.only,
-                                  .block_tokens = plan.block_tokens,
-                                  .extra_bits = plan.extra_bits,
-                                  .sinks = plan.sinks};
-    return codec::cache_versions(model, plan.methods, common, plan.block_tokens);
+    auto versions = versions_of(plan, shape);
+    const PlannedPasses passes{
+        versions, std::vector<std::size_t>(documents.size(), tokens), {}, plan.block_tokens, plan.threads};
+    forecast_memory(plan.notes, shape, plan.model, passes);
+    sim::Llama model(plan.model);
+    forecast_time(plan.notes, model, documents.front(), passes);
+    return {std::move(model), std::move(documents), std::move(versions)};
 }
 
 double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
@@ -83,7 +91,7 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const Documents documents = open_documents(plan);
     const std::size_t count = documents.tokens.size();
-    const auto versions = versions_of(plan, documents.model.config());
+    const auto& versions = documents.versions;
 
     struct DocumentResult {
         double nats = 0.0;

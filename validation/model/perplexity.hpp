@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codec/cache/compressed_cache.hpp"
-#include "sim/llama/llama_session.hpp"
+#include "validation/model/pass_forecast.hpp"
 
 namespace spiked::validation {
 
@@ -23,8 +23,7 @@ struct PerplexityPlan {
     std::size_t threads = 0;  ///< 0: all of the machine; results do not depend on it
     /// Receives numbers of passes: one of each document in full precision and one under each method.
     std::function<void(std::size_t done, std::size_t of)> progress = {};
-    /// Receives what one pass takes at most, before the weights are read.
-    std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};
+    PassNotes notes = {};
 };
 
 struct PerplexityRow {
@@ -51,9 +50,8 @@ struct Perplexity {
 struct Documents {
     sim::Llama model;
     std::vector<std::vector<std::int32_t>> tokens;
+    std::vector<codec::CacheVersion> versions;  ///< full precision and all that is requested
 };
-/// Full precision and all that is requested. Throws as measure_perplexity does.
-[[nodiscard]] std::vector<codec::CacheVersion> versions_of(const PerplexityPlan& plan, const sim::LlamaConfig& model);
 /// Throws as measure_perplexity does.
 [[nodiscard]] Documents open_documents(const PerplexityPlan& plan);
 /// Mean nats of the scored tokens of a document; in full precision if `cache` is null.

@@ -7,7 +7,7 @@
 #include "codec/cache/compressed_cache.hpp"
 #include "sim/kv/needle.hpp"
 #include "sim/llama/llama_readout.hpp"
-#include "sim/llama/llama_session.hpp"
+#include "validation/model/pass_forecast.hpp"
 
 namespace spiked::validation {
 
@@ -52,8 +52,7 @@ struct RetrievalPlan {
     std::size_t threads = 0;
     /// Receives numbers of passes: one of each prompt in full precision and one under each method.
     std::function<void(std::size_t done, std::size_t of)> progress = {};
-    /// Receives what one pass takes at most, before the weights are read.
-    std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};
+    PassNotes notes = {};
 };
 
 /// Results of the questions of one prompt: means over the questions.

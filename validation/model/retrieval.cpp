@@ -16,6 +16,14 @@
 namespace spiked::validation {
 namespace {
 
+/// All versions of the cache on contexts of so many tokens.
+std::vector<codec::CacheVersion> versions_on_prompts(const RetrievalPlan& plan, const sim::LlamaConfig& shape,
+                                                     std::size_t context, bool last_layer_only) {
+    codec::CachePlan common{.quantizer = plan.quantizer, .block_tokens = plan.block_tokens};
+    if (last_layer_only) common.only = codec::layer_part(shape.layers - 1);
+    return codec::cache_versions(shape, plan.methods, common, context);
+}
+
 Questions questions_of_dumps(const RetrievalPlan& plan) {
     auto readouts = std::make_shared<std::vector<sim::LlamaReadout>>();
     const bool unrope = std::any_of(plan.methods.begin(), plan.methods.end(), [](const codec::CacheRequest& request) {
@@ -50,6 +58,7 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
         .context = context,
         .last_layer_only = true,
         .at_once = plan.at_once,
+        .versions = versions_on_prompts(plan, readouts->front().shape(), context, true),
         .ask = [readouts, plan](
                    std::size_t prompt,
                    codec::CompressedCache* cache) { return score_readout((*readouts)[prompt], plan, cache); },
@@ -89,12 +98,14 @@ Questions questions_of_model(const RetrievalPlan& plan) {
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
     const NeedlePrompt first = needle_prompt(plan, shape, filler, 0);
     const std::size_t context = first.context;
-    const std::size_t tokens = first.tokens.size();
     const std::size_t asked = std::min(plan.asked, plan.needles);
-    if (plan.forecast)
-        plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), tokens, plan.block_tokens, true),
-                      tokens);
+    auto versions = versions_on_prompts(plan, shape, context, plan.last_layer_only);
+    const PlannedPasses passes{versions,     std::vector<std::size_t>(plan.prompts, first.tokens.size()),
+                               {},           plan.block_tokens,
+                               plan.threads, true};
+    forecast_memory(plan.notes, shape, plan.model, passes);
     const auto model = std::make_shared<const sim::Llama>(plan.model);
+    forecast_time(plan.notes, *model, first.tokens, passes);
     return {
         .shape = shape,
         .prompts = plan.prompts,
@@ -103,6 +114,7 @@ Questions questions_of_model(const RetrievalPlan& plan) {
         .context = context,
         .last_layer_only = plan.last_layer_only,
         .at_once = plan.at_once,
+        .versions = std::move(versions),
         .ask =
             [model, plan, filler](std::size_t prompt, codec::CompressedCache* cache) {
                 return score_prompt(*model, needle_prompt(plan, model->config(), filler, prompt), plan, cache);
@@ -131,12 +143,6 @@ Questions questions_of(RetrievalPlan plan) {
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
 
-codec::CachePlan Questions::common(const RetrievalPlan& plan) const {
-    codec::CachePlan common{.quantizer = plan.quantizer, .block_tokens = plan.block_tokens};
-    if (last_layer_only) common.only = codec::layer_part(shape.layers - 1);
-    return common;
-}
-
 namespace {
 
 /// Results for one prompt with one version of the cache.
@@ -154,13 +160,15 @@ void run_prompts(const RetrievalPlan& plan, const Questions& questions,
     const std::size_t prompts = questions.prompts;
     std::size_t done = first * prompts;
     std::mutex progress_guard;
+    // All versions of a prompt, then the next prompt, so that the time left is estimated from all methods.
     for_each_parallel((last - first) * prompts, plan.threads, [&](std::size_t job) {
-        const std::size_t v = first + job / prompts;
-        PromptResult& result = found[v][job % prompts];
+        const std::size_t v = first + job % (last - first);
+        const std::size_t prompt = job / (last - first);
+        PromptResult& result = found[v][prompt];
         auto cache = versions[v].cache;
-        if (cache) cache->draw_rotations(job % prompts);
-        result.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
-        if (job % prompts != 0) result.score.where.clear();
+        if (cache) cache->draw_rotations(prompt);
+        result.score = questions.ask(prompt, cache ? &*cache : nullptr);
+        if (prompt != 0) result.score.where.clear();
         if (cache) {
             result.bits = cache->stored_bits();
             result.entries = cache->entries();
@@ -218,7 +226,7 @@ RetrievalRow table_row(const codec::CacheVersion& version, const VersionResults&
 Retrieval measure_retrieval(const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
-    const auto versions = codec::cache_versions(shape, plan.methods, questions.common(plan), questions.context);
+    const auto& versions = questions.versions;
     Retrieval result{.prompts = questions.prompts,
                      .questions = questions.questions,
                      .needles = questions.needles,

@@ -46,12 +46,11 @@ struct Questions {
     std::size_t needles = 0;                 ///< per prompt, for prompts built for a model
     std::size_t context = 0;                 ///< tokens before the questions; for dumps the smallest number
     bool last_layer_only = false, at_once = false;
+    std::vector<codec::CacheVersion> versions;  ///< full precision first
     std::function<PromptScore(std::size_t prompt, codec::CompressedCache* cache)> ask;
     /// Checks the fractions of correct answers in full precision, one for each prompt from the first on. Throws
     /// input_error if they are too low or contradict a dump.
     std::function<void(const std::vector<double>& right)> check;
-
-    [[nodiscard]] codec::CachePlan common(const RetrievalPlan& plan) const;  ///< what all versions of the cache share
 };
 /// Throws as measure_retrieval does before it starts.
 [[nodiscard]] Questions questions_of(RetrievalPlan plan);

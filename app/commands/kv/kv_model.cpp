@@ -104,7 +104,10 @@ int answer(const Arguments& arguments) {
     validation::GeneratedAnswers found;
     {
         ProgressDisplay display(arguments, "answers");
-        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        plan.progress = [&](std::size_t done, std::size_t of, double share) {
+            display.expect_from(share);
+            display.show(done, of);
+        };
         found = validation::measure_answers(plan);
     }
     show_answers(arguments, found);
@@ -156,21 +159,27 @@ int dump(const Arguments& arguments) {
     const std::string& folder = arguments.text("--model");
     const std::string& path = arguments.text("--output");
     require_dump_name(path);
-    const sim::Llama model(folder);
-    const auto documents =
-        validation::read_documents(arguments.text("--tokens"), model.config(), model.config().context + 1);
+    const sim::LlamaConfig shape = sim::read_llama_config(folder);
+    const auto documents = validation::read_documents(arguments.text("--tokens"), shape, shape.context + 1);
     const std::size_t which = arguments.count("--document");
     if (which >= documents.size())
         throw usage_error("--document {} is not possible: {} has {}, from 0 on", which, arguments.text("--tokens"),
                           documents.size());
     std::span<const std::int32_t> tokens = documents[which];
-    tokens = tokens.first(std::min(tokens.size(), model.config().context));
+    tokens = tokens.first(std::min(tokens.size(), shape.context));
+    const sim::PassMemory memory = sim::dump_memory(shape, sim::LlamaWeights(folder).bytes(), tokens.size());
+    say_memory(arguments, memory, tokens.size(), 1, "rows to write");
+    sim::require_memory(memory, tokens.size());
+    const sim::Llama model(folder);
     sim::LlamaDumpOptions options{.model = std::filesystem::path(folder + "/").parent_path().filename().string(),
                                   .prompt_id = fmt::format("document-{}", which),
                                   .dtype = read_dtype(arguments)};
     if (arguments.has("--name")) options.model = arguments.text("--name");
-    sim::write_llama_dump(path, model, tokens, options);
-    const auto& shape = model.config();
+    {
+        ProgressDisplay display(arguments, "tokens");
+        options.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        sim::write_llama_dump(path, model, tokens, options);
+    }
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.dump/1"},
                                  {"file", path},

@@ -72,11 +72,14 @@ TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
 TEST(PerplexityCommand, SaysHowMuchMemoryItTakes) {
     const std::string words =
         "kv perplexity" + model().words("tokens.npy") + "--block 16 --method tq-mse --bits 2 --threads 2";
-    // 39 tokens of keys and values in 3 layers of 2 heads of 8, 4 bytes each; blocks of 16 rows of 4 * 24 + 2 * 40.
+    // 39 tokens of keys and values in 3 layers of 2 heads of 8, 4 bytes each; blocks of 16 rows of 4 * 24 + 2 * 40; a
+    // rotation of 8 x 8 in double and float for each layer, side and head.
     const Outcome found = spiked(words);
     EXPECT_EQ(found.code, 0);
-    EXPECT_NE(found.err.find("for each of at most 2 threads 15 kB of cache (39 tokens) and 11 kB of arrays"),
-              std::string::npos)
+    EXPECT_NE(
+        found.err.find(" and 9 kB of rotations, and for each of at most 2 threads 15 kB of cache (39 tokens), 11 kB of "
+                       "arrays and 9 kB of the state of codecs"),
+        std::string::npos)
         << found.err;
     EXPECT_EQ(spiked(words + " --quiet").err.find("memory"), std::string::npos);
 }
@@ -461,6 +464,9 @@ TEST(DumpCommand, WritesTheKeysOfTheModel) {
     ASSERT_EQ(made.code, 0) << made.err;
     EXPECT_EQ(*made.json().find("tokens")->integer(), 40);
     EXPECT_EQ(*made.json().find("query_heads")->integer(), 6);
+    EXPECT_NE(made.err.find("15 kB of cache (40 tokens), 28 kB of arrays and 38 kB of rows to write"),
+              std::string::npos)
+        << made.err;
     // Compares the keys of head 1 of layer 1 with NumPy's, with an independent reader of the file.
     std::ofstream(scratch("read.py")) << R"(import json, struct, sys
 import numpy as np

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files/tests/scratch.hpp"
+#include "estimators/causal/causal_codec.hpp"
 #include "sim/kv/rope.hpp"
 #include "sim/random/normal.hpp"
 
@@ -98,6 +99,26 @@ TEST(LayerStreams, JoinedHeadsTakeTheBitsThatAreAskedAndShareABasis) {
             << name;
     }
     EXPECT_GT(error(apart.keys, layer.keys), 0.02);
+}
+
+TEST(LayerStreams, TakeTheMemoryThatIsForecast) {
+    const Layer layer(512);
+    constexpr double queries = block * 2 * kv_heads * width * sizeof(float);
+    const auto forecast = [](const std::string& name, const LayerStreams::Bits& bits) {
+        return LayerStreams(three_heads(), estimators::cache_method(name)).expected_bytes(bits) - queries;
+    };
+    // What a decoder has learned, of which an encoder has as much, for the numbers of columns that are coded together.
+    for (const auto& [name, streams] : {std::pair("causal-klt", 6), std::pair("causal-klt-joint", 1)}) {
+        const arma::mat rows = arma::join_rows(layer.keys, layer.values).eval().head_cols(6 * width / streams);
+        const estimators::CausalShape shape{.columns = rows.n_cols};
+        const auto code = encode_causal(rows, shape, {}, {});
+        estimators::CausalDecoder decoder(shape, {}, code.header);
+        for (const auto& bytes : code.blocks) (void)decoder.next(bytes, block);
+        const double ratio = 2.0 * streams * static_cast<double>(decoder.state_bytes()) / forecast(name, {2.0, 2.0});
+        EXPECT_GT(ratio, 0.75) << name;
+        EXPECT_LT(ratio, 1.3) << name;
+    }
+    EXPECT_EQ(forecast("causal-klt", {2.0, std::nullopt}), 0.5 * forecast("causal-klt", {2.0, 2.0}));
 }
 
 /// The joint code of keys and values is that of one stream over the channels of all heads, keys first.

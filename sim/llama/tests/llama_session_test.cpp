@@ -11,7 +11,9 @@
 
 #include "core/files/tests/scratch.hpp"
 #include "core/runtime/error.hpp"
+#include "core/runtime/memory.hpp"
 #include "sim/io/matrix_file.hpp"
+#include "sim/llama/llama_dump.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -159,6 +161,24 @@ TEST_F(LlamaSessions, MemoryIsThatOfWeightsCacheAndABlock) {
     EXPECT_EQ(bytes.total(), 1000.0 + bytes.cache + bytes.block);
     EXPECT_EQ(pass_memory(model_.config(), 1000, 40, 8, true).block, bytes.block + 8.0 * 50.0 * 4.0);
     EXPECT_EQ(pass_memory(model_.config(), 1000, 4, 8).block, bytes.block / 2.0);  // fewer tokens than a block
+
+    PassMemory more = bytes;
+    more.codecs = 5.0;
+    more.state = 7.0;
+    EXPECT_EQ(more.total(3), 1000.0 + 5.0 + 3.0 * (bytes.cache + bytes.block + 7.0));
+    // Keys, values and queries of 3 layers with 2 and 6 heads of 8.
+    EXPECT_EQ(dump_memory(model_.config(), 1000, 40).state, 40.0 * 3.0 * (2.0 + 2.0 + 6.0) * 8.0 * 4.0);
+}
+
+TEST_F(LlamaSessions, PassesThatDoNotFitAreAnError) {
+    PassMemory bytes{.weights = 0.5 * static_cast<double>(allowed_memory())};
+    bytes.state = bytes.weights / 3.0;
+    require_memory(bytes, 40, 2);
+    expect_error(ErrorKind::memory, [&] { require_memory(bytes, 40, 4); },
+                 {"out of memory", "4 times the cache of 40 tokens", "use fewer threads"});
+    bytes.state *= 4.0;
+    expect_error(ErrorKind::memory, [&] { require_memory(bytes, 40); },
+                 {"the cache of 40 tokens", "allowed): cut the"});
 }
 
 TEST_F(LlamaSessions, RejectsIllegalUse) {
