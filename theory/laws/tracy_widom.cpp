@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t node_count = 64;
 constexpr double left_end = -10.0;
+constexpr double complex_left_end = -8.0;
 /// Left of this point the smallest eigenvalues of 1 - K approach the rounding error of a double.
 constexpr double extended_below = -4.0;
 constexpr double smallest_tail = 1e-100;
@@ -44,9 +45,20 @@ const Nodes<Real>& nodes() {
     return made;
 }
 
-/// log F1(s), with relative accuracy also when it is tiny.
+/// The square of a symmetric matrix.
 template <class Real>
-Real log_determinant(Real s) {
+std::vector<Real> squared(const std::vector<Real>& kernel) {
+    std::vector<Real> square(kernel.size(), Real(0));
+    for (std::size_t i = 0; i < node_count; ++i)
+        for (std::size_t k = 0; k < node_count; ++k)
+            for (std::size_t j = 0; j < node_count; ++j)
+                square[i * node_count + j] += kernel[i * node_count + k] * kernel[k * node_count + j];
+    return square;
+}
+
+/// log F1(s) or log F2(s), with relative accuracy also when it is tiny.
+template <class Real>
+Real log_determinant(Real s, Field field) {
     const Nodes<Real>& rule = nodes<Real>();
     // The kernel is negligible where (x + y)/2 exceeds about 12; in the worst corner that is half an interval above s.
     const Real length = std::max(Real(16), 2 * (12 - s));
@@ -60,6 +72,7 @@ Real log_determinant(Real s) {
             kernel[i * node_count + j] = kernel[j * node_count + i] = value;
         }
     }
+    if (field == Field::complex) kernel = squared(kernel);
     // Gaussian elimination of 1 - K, carried out on K: the pivots are 1 - k, and log1p is accurate when k is far
     // below 1. The eigenvalues of K lie inside (-1, 1), so 1 - K is positive definite and needs no pivoting.
     Real logarithm = 0;
@@ -76,12 +89,15 @@ Real log_determinant(Real s) {
     return logarithm;
 }
 
-double log_cdf(double s) {
-    if (s >= extended_below) return log_determinant(s);
-    if (s >= left_end) return static_cast<double>(log_determinant<long double>(s));
-    // log of 2^(-11/48) e^(zeta'(-1)/2) |s|^(-1/16) exp(-|s|^3/24 - |s|^(3/2) / (3 sqrt 2))
+double log_cdf(double s, Field field) {
+    if (s >= extended_below) return log_determinant(s, field);
+    if (s >= (field == Field::real ? left_end : complex_left_end))
+        return static_cast<double>(log_determinant<long double>(s, field));
     constexpr double zeta_slope = -0.16542114370045092;
     const double a = -s;
+    // log of 2^(1/24) e^(zeta'(-1)) |s|^(-1/8) exp(-|s|^3/12), for real numbers of
+    // 2^(-11/48) e^(zeta'(-1)/2) |s|^(-1/16) exp(-|s|^3/24 - |s|^(3/2) / (3 sqrt 2))
+    if (field == Field::complex) return -a * a * a / 12.0 - std::log(a) / 8.0 + std::log(2.0) / 24.0 + zeta_slope;
     return -a * a * a / 24.0 - a * std::sqrt(a) / (3.0 * std::sqrt(2.0)) - std::log(a) / 16.0 -
            11.0 / 48.0 * std::log(2.0) + zeta_slope / 2.0;
 }
@@ -102,31 +118,31 @@ double solve(Function f, double low, double high) {
 
 }  // namespace
 
-double tracy_widom_cdf(double s) { return std::exp(log_cdf(s)); }
+double tracy_widom_cdf(double s, Field field) { return std::exp(log_cdf(s, field)); }
 
-double tracy_widom_survival(double s) { return -std::expm1(log_cdf(s)); }
+double tracy_widom_survival(double s, Field field) { return -std::expm1(log_cdf(s, field)); }
 
-double tracy_widom_quantile(double probability) {
+double tracy_widom_quantile(double probability, Field field) {
     require_fraction(probability, "probability");
-    if (probability > 0.5) return tracy_widom_upper_quantile(1.0 - probability);
+    if (probability > 0.5) return tracy_widom_upper_quantile(1.0 - probability, field);
     const double target = std::log(probability);
     double low = -4.0;
-    while (log_cdf(low) > target) low *= 2.0;
-    return solve([&](double s) { return log_cdf(s) - target; }, low, low == -4.0 ? 0.0 : low / 2.0);
+    while (log_cdf(low, field) > target) low *= 2.0;
+    return solve([&](double s) { return log_cdf(s, field) - target; }, low, low == -4.0 ? 0.0 : low / 2.0);
 }
 
-double tracy_widom_upper_quantile(double tail) {
+double tracy_widom_upper_quantile(double tail, Field field) {
     require_fraction(tail, "tail");
     if (tail < smallest_tail)
         throw usage_error(
             "tail {} has no Tracy-Widom quantile here (tails below {} are not supported): give a larger one", tail,
             smallest_tail);
-    if (tail > 0.5) return tracy_widom_quantile(1.0 - tail);
+    if (tail > 0.5) return tracy_widom_quantile(1.0 - tail, field);
     const double target = std::log(tail);
     double high = 4.0;
-    while (std::log(tracy_widom_survival(high)) > target) high *= 2.0;
-    return solve([&](double s) { return target - std::log(tracy_widom_survival(s)); }, high == 4.0 ? -2.0 : high / 2.0,
-                 high);
+    while (std::log(tracy_widom_survival(high, field)) > target) high *= 2.0;
+    return solve([&](double s) { return target - std::log(tracy_widom_survival(s, field)); },
+                 high == 4.0 ? -2.0 : high / 2.0, high);
 }
 
 double edge_points_above(double s) {
