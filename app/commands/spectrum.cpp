@@ -7,8 +7,7 @@
 #include <span>
 
 #include "app/cli/command.hpp"
-#include "app/commands/spectrum_intervals.hpp"
-#include "app/commands/spectrum_methods.hpp"
+#include "app/commands/spectrum_parts.hpp"
 #include "app/options/dump_options.hpp"
 #include "app/options/matrix_options.hpp"
 #include "core/runtime/error.hpp"
@@ -344,6 +343,8 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
 }
 
 int run_spectrum(const Arguments& arguments) {
+    if (arguments.has("--symmetric")) return run_symmetric_spectrum(arguments);
+    reject_symmetric_options(arguments);
     const theory::Loss loss = enum_named<theory::Loss>(arguments.text("--loss"), "loss");
     std::vector<estimators::SpectralMethod> chosen = chosen_methods(arguments, loss);
     for (const char* output : {"--denoised", "--residual", "--plot"})
@@ -425,7 +426,7 @@ Command spectrum_command() {
                      {"--col-spectrum", any_text("SPEC|FILE.npy"),
                       "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d"},
                  });
-    options = joined({options, before, noise, computing, matrix_options()});
+    options = joined({options, before, symmetric_options(), noise, computing, matrix_options()});
     return {
         "spectrum",
         "which components of a matrix are signal: how many, how strong, how sure",
@@ -433,6 +434,7 @@ Command spectrum_command() {
          "spiked spectrum data.npy --plot spectrum.svg",
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
          "spiked spectrum table.csv --missing uniform", "spiked spectrum correlations.csv --covariance 250",
+         "spiked spectrum network.mtx --symmetric --denoised clean.npy",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
         matrix_value(),

@@ -208,6 +208,9 @@ void add_close_strengths(Json& document, const std::vector<CloseStrengths>& clos
 
 int run_theory(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
+    if (arguments.has("--symmetric"))
+        return run_symmetric_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
+    reject_symmetric_theory_options(arguments);
     if (arguments.has("--population"))
         return run_covariance_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
     reject_covariance_options(arguments);
@@ -287,8 +290,7 @@ Command theory_command() {
         {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity"},
         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
          "identity"},
-        {"--strength", several(number("D", {.least = 0.0})), "signal strengths (singular values of the clean signal)",
-         "", true},
+        {"--strength", several(number("D")), "signal strengths (singular values of the clean signal)", "", true},
         {"--seen", number("SHARE", {.above = 0.0, .most = 1.0}),
          "fraction of the entries that are seen, at random, the others missing: the law of the noise of spiked "
          "spectrum --missing uniform, and the error against this fraction",
@@ -310,7 +312,7 @@ Command theory_command() {
                   {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
                    "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1"},
                   {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0"}});
-    options = joined({options, of_profile, covariance_options(), of_noise, of_quantizers});
+    options = joined({options, of_profile, covariance_options(), symmetric_theory_options(), of_noise, of_quantizers});
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
             {"spiked theory --aspect 1 --strength 1.5,2,4",
@@ -320,6 +322,7 @@ Command theory_command() {
              "spiked theory --aspect 1 --strength 3 --seen 0.4",
              "spiked theory --variances blocks:1,4/9,0.5 --size 64x128 --strength 3",
              "spiked theory --population 5,2,1.2 --size 400x200",
+             "spiked theory --symmetric --strength=3,-1.5 --size 200x200",
              "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
             {},
             0,

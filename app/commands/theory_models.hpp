@@ -27,4 +27,10 @@ int run_profile_theory(const Arguments& arguments, std::size_t rows, std::size_t
 void reject_covariance_options(const Arguments& arguments);
 int run_covariance_theory(const Arguments& arguments, std::size_t samples, std::size_t features);
 
+/// Symmetric and Hermitian matrices (the spiked Wigner model): --symmetric.
+[[nodiscard]] std::vector<OptionSpec> symmetric_theory_options();
+/// Throws usage_error where one of them but --symmetric is given, or a strength below 0, which that model alone has.
+void reject_symmetric_theory_options(const Arguments& arguments);
+int run_symmetric_theory(const Arguments& arguments, std::size_t rows, std::size_t columns);
+
 }  // namespace spiked::app

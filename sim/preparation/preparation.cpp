@@ -369,7 +369,8 @@ std::optional<std::string> note_on_symmetry(const arma::mat& matrix) {
         for (arma::uword i = 0; i < j; ++i)
             if (!(std::abs(matrix(i, j) - matrix(j, i)) <= rounding * largest)) return std::nullopt;
     return "the matrix is symmetric: strengths and overlaps have the limits of independent entries, but vary more, so "
-           "that intervals are too short and tests of the rank take noise for components more often than they say";
+           "that intervals are too short and tests of the rank take noise for components more often than they say; "
+           "spiked spectrum --symmetric has the theory of such matrices";
 }
 
 double largest_value_of_means(const arma::mat& matrix) {

@@ -1,15 +1,18 @@
 // Symmetric matrices: the spiked Wigner model has the limits of a square matrix of independent entries, and other
-// fluctuations, which a note says.
+// fluctuations, which a note says. `spectrum --symmetric` and `theory --symmetric` have its theory.
 #include <gtest/gtest.h>
 
 #include <armadillo>
 #include <cmath>
 
 #include "app/tests/process.hpp"
+#include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/random/haar.hpp"
 #include "sim/random/normal.hpp"
 #include "sim/random/tests/statistics.hpp"
+#include "theory/laws/tracy_widom.hpp"
+#include "theory/laws/white_formulas.hpp"
 
 namespace spiked::app {
 namespace {
@@ -87,6 +90,159 @@ TEST(SymmetricMatrices, AreEstimatedByTheseLimitsWithANote) {
     other(0, 1) += 0.01;
     sim::write_npy(file, other);
     EXPECT_EQ(spiked("spectrum " + file + " --json").json().find("notes")->items()->size(), 0U);
+}
+
+arma::cx_mat complex_normals(arma::uword rows, arma::uword columns, std::uint64_t replicate) {
+    using stream::Role;
+    using stream::Stream;
+    arma::mat real(rows, columns), imaginary(rows, columns);
+    stream::fill_normal(Stream(stream::test_seed, "complex", Role::noise, replicate), {real.memptr(), real.n_elem});
+    stream::fill_normal(Stream(stream::test_seed, "complex", Role::channel, replicate),
+                        {imaginary.memptr(), imaginary.n_elem});
+    return arma::cx_mat(real, imaginary) / std::sqrt(2.0);
+}
+
+TEST(ComplexMatricesLaw, HaveTheLimitsOfRealOnesHalfTheVarianceAndTheLawOfOrderTwo) {
+    constexpr int count = 400;
+    constexpr arma::uword rows = 40, columns = 80;
+    constexpr double beta = 0.5, x = 1.5;  // thresholds are at .84
+    const double limit = (1.0 + x * x) * (beta + x * x) / (x * x);
+    const arma::vec left =
+        stream::haar_frame(stream::Stream(stream::test_seed, "complex", stream::Role::left_vectors, 0), rows, 1);
+    const arma::vec right =
+        stream::haar_frame(stream::Stream(stream::test_seed, "complex", stream::Role::right_vectors, 0), columns, 1);
+    const arma::cx_mat signal(x * left * right.t(), arma::zeros(rows, columns));
+    double mean[2] = {}, square[2] = {}, squared = 0.0, top = 0.0;
+    for (int r = 0; r < count; ++r) {
+        const arma::cx_mat noise = complex_normals(rows, columns, static_cast<std::uint64_t>(r)) / std::sqrt(columns);
+        arma::cx_mat u, v;
+        arma::vec values;
+        ASSERT_TRUE(arma::svd_econ(u, values, v, arma::cx_mat(noise + signal)));
+        squared += std::norm(arma::cdot(u.col(0), arma::cx_vec(left, arma::zeros(rows)))) / count;
+        // Of real noise: the real parts with their whole variance.
+        const double of_complex = std::pow(values(0), 2);
+        const double of_real =
+            std::pow(arma::svd(arma::mat(std::sqrt(2.0) * arma::real(noise) + arma::real(signal))).eval()(0), 2);
+        for (const int field : {0, 1}) {
+            const double value = field == 0 ? of_real : of_complex;
+            mean[field] += value / count;
+            square[field] += std::pow(value - limit, 2) / count;
+        }
+        const double noise_top = std::pow(arma::svd(noise).eval()(0), 2);
+        top += theory::white::tracy_widom_scale(beta) * std::pow(columns, 2.0 / 3.0) *
+               (noise_top - theory::white::bulk_edge(beta)) / count;
+    }
+    const double z = stream::two_sided_z(4.0);
+    EXPECT_NEAR(mean[1], limit, 2.0 / rows + z * std::sqrt(square[1] / count));
+    EXPECT_NEAR(squared, theory::white::overlap_left(x, beta), 2.0 / rows);
+    // The log of a ratio of two means of squares varies by sqrt(4 / count); .1 is for finite size.
+    const double room = 0.1 + z * std::sqrt(4.0 / count);
+    EXPECT_NEAR(std::log(square[0] / square[1]), std::log(2.0), room);
+    EXPECT_GT(std::log(square[0] / square[1]), room) << "control: the same variance";
+    // Gaussian complex noise is off by order n^(-2/3) from its limit; order 1 has another mean.
+    const double top_room = 0.15 + z * std::sqrt(theory::complex_tracy_widom_variance / count);
+    EXPECT_NEAR(top, theory::complex_tracy_widom_mean, top_room);
+    EXPECT_GT(std::abs(top - theory::tracy_widom_mean), top_room);
+}
+
+double number_at(const Json& json, const char* key) { return number(*json.find(key)); }
+
+TEST(SymmetricSpectrum, HasTheComponentsOfBothSignsAndWritesTheSignal) {
+    Symmetric drawn = spiked_wigner(1);
+    const arma::vec other = arma::normalise(arma::reverse(drawn.vector) - drawn.vector % arma::square(drawn.vector));
+    drawn.matrix -= 2.6 * other * other.t();
+    arma::mat matrix(size + 1, size + 1, arma::fill::zeros);  // with a row and column of zeros
+    matrix.submat(0, 0, size - 1, size - 1) = drawn.matrix;
+    const std::string file = scratch("signed.npy"), clean = scratch("signed-clean.npy"), rest = scratch("rest.npy");
+    sim::write_npy(file, matrix);
+    const Outcome found =
+        spiked("spectrum " + file + " --symmetric --sigma 0.125 --json --denoised " + clean + " --residual " + rest);
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.symmetric/1");
+    EXPECT_EQ(number_at(json, "size"), size);
+    EXPECT_NEAR(number_at(json, "edge"), 2.0, 1e-12);
+    arma::vec values;
+    arma::mat vectors;
+    ASSERT_TRUE(arma::eig_sym(values, vectors, drawn.matrix));
+    const auto& components = *json.find("components")->items();
+    ASSERT_EQ(components.size(), 2U);
+    arma::mat signal(size, size, arma::fill::zeros);
+    for (std::size_t i = 0; i < 2; ++i) {
+        const arma::uword at = i == 0 ? 0 : size - 1;  // the negative one has the larger modulus
+        const double y = values(at);
+        const double shrunk = std::copysign(std::sqrt(y * y - 4.0), y);
+        EXPECT_NEAR(number_at(components[i], "eigenvalue"), y, 1e-12);
+        EXPECT_NEAR(number_at(components[i], "strength"), 0.5 * (y + shrunk), 1e-11);
+        EXPECT_NEAR(number_at(components[i], "shrunk"), shrunk, 1e-11);
+        EXPECT_LT(number_at(components[i], "p_value"), 0.01);
+        signal += shrunk * vectors.col(at) * vectors.col(at).t();
+    }
+    const arma::mat written = sim::read_matrix(clean);
+    EXPECT_LT(arma::abs(written.submat(0, 0, size - 1, size - 1) - signal).max(), 1e-11);
+    EXPECT_EQ(arma::abs(written.row(size)).max(), 0.0);
+    EXPECT_LT(arma::abs(written + sim::read_matrix(rest) - matrix).max(), 1e-14);
+    EXPECT_NE(found.err.find("1 zero row and as many columns left out"), std::string::npos) << found.err;
+    const Outcome text = spiked("spectrum " + file + " --symmetric");
+    EXPECT_NE(text.out.find("symmetric, 64 x 64"), std::string::npos) << text.out;
+    EXPECT_NE(text.out.find("2 components at level 0.01; one more: p ="), std::string::npos) << text.out;
+}
+
+TEST(SymmetricSpectrum, TakesTheRealFormOfAHermitianMatrix) {
+    const arma::cx_mat white = complex_normals(40, 40, 1);
+    const arma::cx_mat matrix = (white + white.t()) / std::sqrt(80.0);
+    const arma::mat a = arma::real(matrix), b = arma::imag(matrix);
+    const std::string file = scratch("hermitian.npy");
+    sim::write_npy(file, arma::join_cols(arma::join_rows(a, -b), arma::join_rows(b, a)));
+    const Outcome found = spiked("spectrum " + file + " --symmetric --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    EXPECT_TRUE(*json.find("complex")->boolean());
+    EXPECT_EQ(number_at(json, "size"), 40.0);
+    const arma::vec values = arma::eig_sym(matrix);
+    EXPECT_NEAR(number(json.find("eigenvalues")->items()->front()), values.back(), 1e-12);
+    EXPECT_NEAR(number_at(json, "entry_deviation"), 1.0 / std::sqrt(40.0), 0.01);
+}
+
+TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
+    const std::string file = scratch("for-errors.npy");
+    sim::write_npy(file, spiked_wigner(0).matrix);
+    const auto fails = [&](const std::string& words, int code, const char* text) {
+        const Outcome found = spiked(words);
+        EXPECT_EQ(found.code, code) << words;
+        EXPECT_NE(found.err.find(text), std::string::npos) << found.err;
+    };
+    fails("spectrum " + file + " --level 0.05", 2, "--level has no effect without --symmetric");
+    fails("spectrum " + file + " --symmetric --estimator svd:1", 2, "--estimator has no effect with --symmetric");
+    fails("spectrum " + file + " --symmetric --sigma 1 --noise median", 2, "--sigma is known");
+    fails("theory --aspect 1 --strength=-1", 2, "--strength -1 is not possible");
+    fails("theory --symmetric --strength 2 --size 30x40", 2, "is no size of a symmetric matrix");
+    fails("theory --symmetric --aspect 1", 2, "--aspect and --symmetric exclude each other");
+    fails("theory --aspect 1 --complex", 2, "--complex has no effect without --symmetric");
+    arma::mat other = spiked_wigner(0).matrix;
+    other(0, 1) += 0.01;
+    sim::write_npy(file, other);
+    fails("spectrum " + file + " --symmetric", 4, "is not symmetric");
+}
+
+TEST(SymmetricTheory, HasTheFormulasOfTheModel) {
+    const Outcome found =
+        spiked("theory --symmetric --noise-level 2 --strength=-4,1 --size 100x100 --entries rademacher --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = *found.json().find("symmetric");
+    EXPECT_EQ(number_at(json, "edge"), 4.0);
+    const auto& spikes = *json.find("spikes")->items();
+    EXPECT_EQ(number_at(spikes[0], "eigenvalue"), -5.0);
+    EXPECT_EQ(number_at(spikes[0], "squared_overlap"), 0.75);
+    EXPECT_NEAR(number_at(*spikes[0].find("shrunk"), "nuclear"), -2.0, 1e-14);
+    EXPECT_NEAR(number_at(spikes[0], "eigenvalue_deviation"), 2.0 * std::sqrt(1.5 / 100.0), 1e-14);
+    EXPECT_EQ(number_at(spikes[1], "eigenvalue"), 4.0);
+    EXPECT_FALSE(*spikes[1].find("detectable")->boolean());
+    // 2 sigma less sigma (1 / (2 n) + 2 / n) for signs, and the mean of the fluctuation.
+    EXPECT_NEAR(number_at(*json.find("finite_size"), "top_eigenvalue_mean"),
+                4.0 - 0.05 + 2.0 * std::pow(100.0, -2.0 / 3.0) * theory::tracy_widom_mean, 1e-12);
+    const Outcome text = spiked("theory --symmetric --complex --strength 3");
+    EXPECT_NE(text.out.find("Hermitian noise"), std::string::npos) << text.out;
 }
 
 }  // namespace

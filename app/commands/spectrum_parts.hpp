@@ -1,8 +1,11 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/cli/command.hpp"
+#include "core/text/json.hpp"
+#include "estimators/inference/spike_intervals.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/leading/leading_part.hpp"
 #include "estimators/svd/shape.hpp"
@@ -28,5 +31,25 @@ void reject_rank_without_end(const estimators::SpectralMethod& method, std::size
 /// decomposition.
 [[nodiscard]] std::string leading_text(const estimators::LeadingPart& leading, std::size_t short_side);
 [[nodiscard]] std::string note_on_iteration(const estimators::LeadingPart& leading);
+
+/// The intervals of one estimate and how they were made.
+struct Uncertainty {
+    estimators::IntervalMethod method = estimators::IntervalMethod::none;
+    double confidence = 0.0;
+    std::optional<std::vector<estimators::SpikeIntervals>> components;  ///< none: they were not asked for
+    std::optional<double> next_p_value;
+    std::optional<estimators::NoiseTails> tails;  ///< of the entries behind the components
+};
+
+/// The intervals as `spiked spectrum --json` has them; null where they were not asked for.
+[[nodiscard]] Json intervals_json(const Uncertainty& of);
+/// One line for each component.
+[[nodiscard]] std::string intervals_text(const Uncertainty& of);
+
+/// `--symmetric`: eigenvalues of both signs under the spiked Wigner model in place of singular values.
+[[nodiscard]] std::vector<OptionSpec> symmetric_options();
+/// Throws usage_error where one of them but --symmetric is given, which has no effect alone.
+void reject_symmetric_options(const Arguments& arguments);
+int run_symmetric_spectrum(const Arguments& arguments);
 
 }  // namespace spiked::app
