@@ -13,13 +13,39 @@ namespace spiked::sim {
 bool same_blocks(const SpikedModel& a, const SpikedModel& b) {
     const auto same_strength = [](SignalStrength one, SignalStrength other) { return one.value == other.value; };
     return a.colouring == b.colouring && a.seen == b.seen && a.student_rows == b.student_rows &&
-           a.entries.text() == b.entries.text() && a.left_vectors.text() == b.left_vectors.text() &&
-           a.right_vectors.text() == b.right_vectors.text() &&
+           a.symmetric == b.symmetric && a.entries.text() == b.entries.text() &&
+           a.left_vectors.text() == b.left_vectors.text() && a.right_vectors.text() == b.right_vectors.text() &&
            std::equal(a.strengths.begin(), a.strengths.end(), b.strengths.begin(), b.strengths.end(), same_strength) &&
            arma::size(a.variances) == arma::size(b.variances) &&
            std::equal(a.variances.begin(), a.variances.end(), b.variances.begin()) && a.row.same_as(b.row) &&
            a.column.same_as(b.column);
 }
+
+namespace {
+
+bool white(const Covariance& covariance) {
+    return covariance.is_diagonal() && arma::all(covariance.eigenvalues() == 1.0);
+}
+
+void require_possible_signs(const SpikedModel& model) {
+    if (!model.symmetric) {
+        for (const SignalStrength strength : model.strengths)
+            if (strength.value < 0.0)
+                throw usage_error("strength {} is not possible (only symmetric blocks have negative ones): correct it",
+                                  strength.value);
+        return;
+    }
+    if (model.row.size() != model.column.size())
+        throw usage_error("a symmetric block of {} x {} is not possible: give as many rows as columns",
+                          model.row.size(), model.column.size());
+    if (!white(model.row) || !white(model.column) || model.colouring != Colouring::dense || model.seen < 1.0 ||
+        !model.variances.is_empty() || model.student_rows > 0.0 || !model.left_vectors.orthonormal())
+        throw usage_error(
+            "a symmetric block has white noise and orthonormal vectors (covariances, colouring in an eigenbasis, "
+            "missing entries, variances, random scales and scores are not possible): leave one out");
+}
+
+}  // namespace
 
 void require_possible(const SpikedModel& model) {
     const std::size_t n = model.row.size();
@@ -28,6 +54,7 @@ void require_possible(const SpikedModel& model) {
     if (rank > std::min(n, d))
         throw usage_error("a signal of rank {} does not fit a {} x {} block: give at most {} strengths", rank, n, d,
                           std::min(n, d));
+    require_possible_signs(model);
     model.left_vectors.require_room(n, rank);
     model.right_vectors.require_room(d, rank);
     if (model.colouring == Colouring::eigenbasis && !model.entries.gaussian())
@@ -95,6 +122,11 @@ SignalSides signal_sides(const SpikedModel& model, const stream::StudySeed& seed
     const std::size_t rank = model.strengths.size();
     SignalSides sides{model.left_vectors.draw(Stream(seed, cell, Role::left_vectors, replicate), model.row, rank),
                       model.right_vectors.draw(Stream(seed, cell, Role::right_vectors, replicate), model.column, rank)};
+    if (model.symmetric) {
+        sides.right = sides.left;
+        for (std::size_t i = 0; i < rank; ++i)
+            if (model.strengths[i].value < 0.0) sides.right.col(i) *= -1.0;
+    }
     if (model.colouring == Colouring::eigenbasis) {
         sides.left = model.row.to_eigenbasis(sides.left);
         sides.right = model.column.to_eigenbasis(sides.right);
@@ -115,6 +147,10 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     arma::mat white(n, d, arma::fill::none);
     fill_entries(model.entries, Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
     white /= std::sqrt(static_cast<double>(d));
+    if (model.symmetric) {
+        white = arma::symmatl(white);
+        white.diag() *= std::sqrt(2.0);
+    }
     if (!model.variances.is_empty()) white %= arma::sqrt(model.variances);
     // A spiked model has no other use of this role.
     if (model.student_rows > 0.0) scale_rows(white, model.student_rows, Stream(seed, cell, Role::channel, replicate));
@@ -127,8 +163,9 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
         result.noise = model.column.in_eigenbasis().times_root(model.row.in_eigenbasis().root_times(white));
     }
     arma::rowvec strengths(rank);
-    for (std::size_t i = 0; i < rank; ++i) strengths(i) = model.strengths[i].value;
+    for (std::size_t i = 0; i < rank; ++i) strengths(i) = std::abs(model.strengths[i].value);
     result.signal = (result.left.each_row() % strengths) * result.right.t();
+    if (model.symmetric) result.signal = arma::symmatl(result.signal);  // else to rounding
     result.observed = result.signal + result.noise;
     if (!model.left_vectors.orthonormal()) result.left = arma::normalise(result.left);
     if (model.seen < 1.0) lose_entries(result, model.seen, Stream(seed, cell, Role::missing, replicate));

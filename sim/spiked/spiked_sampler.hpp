@@ -32,6 +32,11 @@ struct SpikedModel {
     VectorLaw left_vectors = {};
     VectorLaw right_vectors = {};
     Colouring colouring = Colouring::dense;
+    /// A symmetric block, n = d, in place of one with independent entries (theory/symmetric/spiked_wigner): the entries
+    /// of X below the diagonal also stand above it, and those on it are multiplied by sqrt(2), so that Gaussian ones
+    /// make the Gaussian orthogonal ensemble. The signal is sum_i s_i v_i v_i^T with the left vectors v_i; strengths
+    /// may be negative, and the right vectors of such are -v_i.
+    bool symmetric = false;
     /// The probability that an entry is seen. Below 1, S~ is what is made of the entries seen: each divided by the
     /// fraction seen, and 0 where they are missing (`weight_seen_entries`); its noise is what is left without S.
     double seen = 1.0;
@@ -61,7 +66,9 @@ struct SpikedSample {
 /// Throws usage_error when no sample can be drawn: more strengths than min(n, d), vectors that do not fit, eigenbasis
 /// colouring of entries that are not Gaussian, have variances or random scales of their own or of which some are
 /// missing, variances of another size, negative or not finite, a probability `seen` that is not above 0 and at most 1,
-/// degrees of freedom of rows that are neither 0 nor above 2. `sample` calls this function.
+/// degrees of freedom of rows that are neither 0 nor above 2, a negative strength of a block that is not symmetric,
+/// a symmetric block of n other than d, of another colouring than dense, with covariances, entries missing, variances
+/// or random scales, or with scores as vectors. `sample` calls this function.
 void require_possible(const SpikedModel& model);
 
 /// The true vectors of one replicate, in the coordinates of the block.

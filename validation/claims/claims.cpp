@@ -14,6 +14,7 @@ std::vector<Claim> shrinkage_claims();
 std::vector<Claim> rank_claims();
 std::vector<Claim> white_noise_claims();
 std::vector<Claim> principal_component_claims();
+std::vector<Claim> symmetric_claims();
 std::vector<Claim> inference_claims();
 std::vector<Claim> residual_claims();
 std::vector<Claim> residual_bias_claims();
@@ -31,8 +32,8 @@ std::vector<Claim> all_claims() {
     std::vector<Claim> all;
     for (auto list :
          {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, principal_component_claims,
-          inference_claims, residual_claims, residual_bias_claims, residual_proof_claims, row_claims, quantizer_claims,
-          sketch_claims, compression_claims, rope_claims, spectrum_gain_claims}) {
+          symmetric_claims, inference_claims, residual_claims, residual_bias_claims, residual_proof_claims, row_claims,
+          quantizer_claims, sketch_claims, compression_claims, rope_claims, spectrum_gain_claims}) {
         auto claims = list();
         std::move(claims.begin(), claims.end(), std::back_inserter(all));
     }

@@ -57,6 +57,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
         point.colouring = inside.choice("colouring", point.colouring);
         point.variances = inside.text("variances", "");
         point.student_rows = inside.number("student_rows", point.student_rows, 0.0, 1e6);
+        point.symmetric = inside.flag("symmetric", false);
         inside.no_other_keys();
     }
     if (const toml::table* signal = section.table("signal", "{ strength = 2.0 }")) {
@@ -73,7 +74,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
         });
         const std::size_t rank = inside.count("rank", point.strengths.size(), 0, 65536);
         for (const double strength : point.strengths)
-            if (!(strength >= 0.0))
+            if (!(strength >= 0.0 || point.symmetric))
                 diagnostics.add(*signal->get("strength"),
                                 fmt::format("strength {} is not possible: give a number of at least 0", strength));
         if (rank != point.strengths.size())

@@ -39,6 +39,7 @@ Json spiked_json(const SpikedPoint& point) {
     else if (!point.variances.empty())
         noise.set("variances", point.variances);
     if (point.student_rows > 0.0) noise.set("student_rows", point.student_rows);
+    if (point.symmetric) noise.set("symmetric", true);
     Json json = Json::object({{"kind", "spiked"},
                               {"n", point.rows},
                               {"d", point.columns},
@@ -123,8 +124,21 @@ sim::NotedMatrix read_in_study(const std::string& path, const sim::MatrixReading
     }
 }
 
+/// Throws usage_error where a symmetric block has covariances or variances, or vectors of its own on each side.
+void reject_sides_of_symmetric(const SpikedPoint& point) {
+    const auto white = [](const sim::CovarianceSpec& side) { return sim::covariance_kinds().named(side.kind).white; };
+    if (!white(point.row) || !white(point.column) || !point.variances.empty())
+        throw usage_error(
+            "symmetric = true needs white noise (row_cov, col_cov and variances are of other models): "
+            "leave one out");
+    if (point.left_vectors.text() != point.right_vectors.text())
+        throw usage_error("symmetric = true needs the same vectors on both sides, not {} and {}: give vectors alone",
+                          point.left_vectors.text(), point.right_vectors.text());
+}
+
 /// Throws usage_error where such blocks cannot be drawn, whatever their covariances.
 void reject_impossible(const SpikedPoint& point, const std::vector<SignalStrength>& strengths) {
+    if (point.symmetric) reject_sides_of_symmetric(point);
     if (point.student_rows > 0.0 && point.seen < 1.0)
         throw usage_error("seen = {} is given beside student_rows (nothing is known of this noise): leave one out",
                           point.seen);
@@ -135,6 +149,7 @@ void reject_impossible(const SpikedPoint& point, const std::vector<SignalStrengt
                            .left_vectors = point.left_vectors,
                            .right_vectors = point.right_vectors,
                            .colouring = point.colouring,
+                           .symmetric = point.symmetric,
                            .seen = point.seen,
                            .student_rows = point.student_rows});
 }
@@ -150,6 +165,7 @@ std::string without_kernels(const SpikedPoint& point, const theory::SeparableLaw
     if (point.seen < 1.0) return "matrices with missing entries";
     if (!point.variances.empty()) return "noise with a variance profile";
     if (point.student_rows > 0.0) return "rows of random scale";
+    if (point.symmetric) return "symmetric blocks";
     if (!point.left_vectors.orthonormal()) return "random scores in place of left vectors";
     return "";
 }
@@ -173,7 +189,8 @@ BlockSource spiked_source(const SpikedPoint& point) {
     }
     double signal_square = 0.0;
     for (const double strength : point.strengths) {
-        source.strengths.push_back(sim::absolute_strength(strength, point.unit, threshold, point.rows));
+        source.strengths.push_back(
+            sim::absolute_strength(point.symmetric ? std::abs(strength) : strength, point.unit, threshold, point.rows));
         signal_square += std::pow(source.strengths.back().value, 2) / static_cast<double>(point.rows);
     }
     if (point.seen < 1.0) (void)law_of(point, signal_square);  // rejects noise that would not be separable
@@ -190,22 +207,27 @@ BlockSource spiked_source(const SpikedPoint& point) {
             "`spiked theory --variances` has for given places",
             point.left_vectors.text(), point.right_vectors.text()));
     }
-    source.excess_kurtosis = theory::seen_kurtosis(point.entries.moments().kurtosis, point.seen) - 3.0;
+    if (!point.symmetric)
+        source.excess_kurtosis = theory::seen_kurtosis(point.entries.moments().kurtosis, point.seen) - 3.0;
+    source.symmetric = point.symmetric;
     reject_impossible(point, source.strengths);
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
     source.own_rows = !eigenbasis || is_diagonal(point.row);
     source.own_columns = !eigenbasis || is_diagonal(point.column);
     source.no_kernels = without_kernels(point, law);
-    if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
+    if (!std::is_sorted(source.strengths.rbegin(), source.strengths.rend()))
         throw usage_error(
             "strengths must not increase (component k is compared with the k-th largest singular value): write them "
             "largest first");
-    source.prepare = [point, profile, strengths = source.strengths](const stream::StudySeed& seed,
-                                                                    const std::string& cell) {
+    std::vector<SignalStrength> signed_strengths = source.strengths;
+    for (std::size_t i = 0; i < signed_strengths.size(); ++i)
+        if (point.strengths[i] < 0.0) signed_strengths[i].value *= -1.0;
+    source.prepare = [point, profile, strengths = std::move(signed_strengths)](const stream::StudySeed& seed,
+                                                                               const std::string& cell) {
         const auto model = std::make_shared<const sim::SpikedModel>(sim::SpikedModel{
             sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell), strengths,
-            point.entries, point.left_vectors, point.right_vectors, point.colouring, point.seen,
+            point.entries, point.left_vectors, point.right_vectors, point.colouring, point.symmetric, point.seen,
             profile ? sim::entry_variances(*profile, point.rows, point.columns) : arma::mat(), point.student_rows});
         return PreparedSource{
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },

@@ -43,6 +43,7 @@ struct BlockSource {
     bool own_columns = true;
     std::string no_kernels = {};  ///< why no kernel draws these blocks; empty if one does
     bool keys = false;            ///< min-max quantizers group entries along tokens, as for the keys of a dump
+    bool symmetric = false;       ///< blocks are symmetric: limits are those of the law, fluctuations are not
     /// Null if theory predicts nothing. Computed on every call, because the laws of a large sweep would not fit in
     /// memory.
     std::function<theory::SeparableLaw()> law;
@@ -66,6 +67,9 @@ struct SpikedPoint {
     sim::VectorLaw left_vectors;
     sim::VectorLaw right_vectors;
     sim::Colouring colouring = sim::Colouring::dense;
+    /// Symmetric blocks of white noise (sim::SpikedModel::symmetric); strengths may then be negative, and are in order
+    /// of their moduli.
+    bool symmetric = false;
     std::vector<double> strengths;
     sim::StrengthUnit unit = sim::StrengthUnit::threshold;
     /// The probability that an entry is seen. The law is that of the noise of the entries seen

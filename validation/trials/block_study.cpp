@@ -381,7 +381,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             in_gaps = theory::gap_outliers(law, outside, source.strengths, source.rows, source.columns);
             const CellSpikes spikes{source.strengths, clusters, outside, in_gaps};
             add_limits(cell, law, spikes);
-            add_predictions(cell, experiment, codec_names, law, spikes, source.excess_kurtosis);
+            add_predictions(cell, experiment, codec_names, law, spikes, source.excess_kurtosis, source.symmetric);
             gap_notes.add(cell, spikes);
             group(law.detection_threshold(), clusters);
         } else if (source.profile) {

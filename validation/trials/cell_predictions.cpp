@@ -159,16 +159,22 @@ std::vector<theory::SpikeCluster> clusters_in_profile(const theory::ProfileLaw& 
 }
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
-                     const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis) {
+                     const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis,
+                     bool symmetric) {
     const std::size_t before_codecs = experiment.methods.size() - codecs.size();
     for (const auto& [claim, form] : study_forms()) {
         for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
             const auto& method = experiment.methods[m];
             if (method.kind != form.kind) continue;
             if (!form.codec.empty() && codecs[m - before_codecs] != form.codec) continue;
-            ClaimPredictions predictions(
-                cell, claim, form, m,
-                {&law, cell.rows, cell.columns, {}, static_cast<unsigned>(method.bits.value_or(0.0)), excess_kurtosis});
+            ClaimPredictions predictions(cell, claim, form, m,
+                                         {&law,
+                                          cell.rows,
+                                          cell.columns,
+                                          {},
+                                          static_cast<unsigned>(method.bits.value_or(0.0)),
+                                          symmetric,
+                                          excess_kurtosis});
             if (form.per_spike)
                 predictions.add(spikes);
             else

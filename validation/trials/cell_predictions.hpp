@@ -37,9 +37,9 @@ void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const std::
 /// methods. A claim about detectable spikes is tested on a cluster by its metric of clusters. Nothing is predicted
 /// about a cluster that holds a spike below the threshold, nor about the second largest eigenvalue behind the outliers,
 /// which a second such spike would name. Where the law does not know what a claim asks, the cell gets a caveat.
-/// `excess_kurtosis`: of the entries of the noise.
+/// `excess_kurtosis`: of the entries of the noise; `symmetric`: of the blocks.
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
-                     const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis);
+                     const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis, bool symmetric);
 
 /// A note on some cells of a study, which names the first of them and the number of all.
 struct CellsWithNote {

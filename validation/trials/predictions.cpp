@@ -61,6 +61,10 @@ std::optional<Caveat> caveat_of_entries(const ClaimPoint& at, double shift) {
 }
 
 std::optional<Caveat> caveat_of_edge(const ClaimPoint& at) {
+    if (at.symmetric)
+        return Caveat{.why =
+                          "the largest singular value of symmetric noise is the larger of two ends of its spectrum, "
+                          "which spiked theory --symmetric has"};
     const double few = 3.0 / static_cast<double>(std::min(at.rows, at.columns));
     if (!at.law->edge_regularity(few).regular)
         return Caveat{.why =

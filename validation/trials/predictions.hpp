@@ -18,6 +18,7 @@ struct ClaimPoint {
     std::size_t columns = 0;
     SignalStrength strength;       ///< of spike k
     unsigned bits = 0;             ///< of the codec
+    bool symmetric = false;        ///< of the blocks
     double excess_kurtosis = 0.0;  ///< of the entries; may be infinite
 };
 

@@ -52,6 +52,35 @@ TEST(SpikedSamplerStability, DefaultDrawsNeverChange) {
     EXPECT_EQ(arma::abs(found.observed - found.signal - found.noise).max() < 1e-15, true);
 }
 
+TEST(SymmetricBlocks, HaveSymmetricNoiseOfTheOrthogonalEnsembleAndSignedSpikes) {
+    constexpr arma::uword n = 300;
+    SpikedModel model{Covariance::identity(n), Covariance::identity(n), {{3.0}, {-2.0}}};
+    model.symmetric = true;
+    const SpikedSample found = sample(model, stream::test_seed, "symmetric", 0);
+    EXPECT_EQ(arma::abs(found.observed - found.observed.t()).max(), 0.0);
+    EXPECT_LT(arma::abs(found.signal - found.left * arma::diagmat(arma::vec{3.0, -2.0}) * found.left.t()).max(), 1e-14);
+    EXPECT_EQ(arma::abs(found.right.col(1) + found.left.col(1)).max(), 0.0);
+    // Sums of squares over their variances are chi-square variables.
+    const arma::mat lower = arma::trimatl(found.noise, -1);
+    const double pairs = 0.5 * n * (n - 1.0);
+    const double z = two_sided_z(2.0);
+    EXPECT_NEAR(arma::accu(arma::square(lower)) * n / pairs, 1.0, z * std::sqrt(2.0 / pairs));
+    const double diagonal = arma::accu(arma::square(found.noise.diag())) / 2.0;
+    EXPECT_NEAR(diagonal, 1.0, z * std::sqrt(2.0 / n));
+    EXPECT_GT(std::abs(2.0 * diagonal - 1.0), z * std::sqrt(2.0 / n)) << "control: the variance of the other entries";
+
+    const auto impossible = [&](const auto& change) {
+        SpikedModel other = model;
+        change(other);
+        EXPECT_THROW(require_possible(other), Error);
+    };
+    impossible([](SpikedModel& m) { m.symmetric = false; });
+    impossible([](SpikedModel& m) { m.column = Covariance::identity(n + 1); });
+    impossible([](SpikedModel& m) { m.row = Covariance::ar1(0.5, n); });
+    impossible([](SpikedModel& m) { m.seen = 0.5; });
+    impossible([](SpikedModel& m) { m.left_vectors = VectorLaw::parse("scores:gaussian", MatrixSide::row); });
+}
+
 TEST(SameBlocks, HoldsForModelsThatDrawTheSameBlocksOnly) {
     const auto model = [] {
         return SpikedModel{Covariance::ar1(0.5, 9), Covariance::exponential(1.0, 7), {{3.0}, {2.0}}};
@@ -75,6 +104,7 @@ TEST(SameBlocks, HoldsForModelsThatDrawTheSameBlocksOnly) {
         changed([](SpikedModel& m) { m.right_vectors = VectorLaw::parse("localised:1", MatrixSide::column); }));
     EXPECT_FALSE(changed([](SpikedModel& m) { m.colouring = Colouring::eigenbasis; }));
     EXPECT_FALSE(changed([](SpikedModel& m) { m.seen = 0.5; }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.symmetric = true; }));
     EXPECT_FALSE(changed([](SpikedModel& m) { m.variances.ones(9, 7); }));
 }
 

@@ -1,0 +1,186 @@
+#include <cmath>
+#include <utility>
+
+#include "theory/laws/tracy_widom.hpp"
+#include "theory/symmetric/spiked_wigner.hpp"
+#include "validation/claims/fixture.hpp"
+
+// Claims on symmetric matrices with spikes of both signs (the spiked Wigner model).
+
+namespace spiked::validation {
+namespace {
+
+/// A fixture of symmetric blocks with these strengths, whose moduli fall; the threshold is 1.
+Fixture symmetric_fixture(std::size_t size, const std::vector<double>& strengths,
+                          const std::string& entries = "gaussian", const std::string& vectors = "haar") {
+    Fixture fixture = make_fixture({Noise::white, 1.0, {}, entries}, size);
+    fixture.model.symmetric = true;
+    fixture.model.colouring = sim::Colouring::dense;
+    fixture.model.left_vectors = sim::VectorLaw::parse(vectors, sim::MatrixSide::row);
+    for (const double strength : strengths) fixture.model.strengths.push_back({strength});
+    return fixture;
+}
+
+/// What the last spike of a block shows: the eigenvalue with its sign, and the squared overlap of the eigenvectors.
+struct Seen {
+    double eigenvalue = 0.0;
+    double overlap = 0.0;
+};
+
+Seen last_spike(const DrawnBlock& drawn) {
+    const std::size_t spikes = drawn.sample.left.n_cols;
+    const auto vectors = drawn.block.vectors(spikes);
+    const arma::uword at = spikes - 1;
+    // The vectors of a symmetric matrix differ by the sign of the eigenvalue alone.
+    const double sign = arma::dot(vectors.left.col(at), vectors.right.col(at)) > 0.0 ? 1.0 : -1.0;
+    return {sign * drawn.block.singular_values()[at],
+            std::pow(arma::dot(vectors.left.col(at), drawn.sample.left.col(at)), 2)};
+}
+
+const std::vector<double> both_signs = {3.0, -2.0};
+
+/// The mean of eigenvalue or squared overlap of the spike -2 beside one of 3 over its limit, minus 1.
+Criterion limit(std::string name, bool of_vector, std::vector<Control> controls) {
+    return {.name = std::move(name),
+            .measures = std::string(of_vector ? "squared overlap of the eigenvectors" : "eigenvalue") +
+                        " over its limit minus 1, spike of -2 thresholds beside one of 3, Gaussian entries",
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                const Fixture fixture = symmetric_fixture(place.size, both_signs);
+                const theory::SpikedWigner model;
+                const auto limit_at = [&](double strength) {
+                    return of_vector ? model.squared_overlap(strength).value : model.outlier(strength);
+                };
+                const double strength = both_signs.back();
+                const double right = limit_at(strength);
+                const double judged = limit_at((1.0 + 0.1 * place.fault_of("larger")) * strength);
+                double other = right;
+                if (place.control_is("strength")) other = strength;
+                if (place.control_is("sign")) other = strength - 1.0 / strength;
+                if (place.control_is("certain")) other = 1.0;
+                const double offset = place.fault * (other / right - 1.0);  // linear in the size of the fault
+                return [=](std::uint64_t replicate) {
+                    const Seen seen = last_spike(fixture.decomposed(place, replicate));
+                    return (of_vector ? seen.overlap : seen.eigenvalue) / judged - 1.0 - offset;
+                };
+            },
+            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.02, 1.0)); },
+            .quick = {{128, 1000}},
+            .full = {{128, 2000}, {256, 800}},
+            .negative_controls = std::move(controls)};
+}
+
+/// The square of the eigenvalue's deviation from its limit over the variance that theory gives, minus 1.
+Criterion spread(Form form, std::string name, std::string setup, const std::string& entries, const std::string& vectors,
+                 theory::WignerEntries of_theory, std::vector<SizePlan> full, std::vector<Control> controls) {
+    return {.form = form,
+            .name = std::move(name),
+            .measures =
+                "squared deviation of the eigenvalue from its limit over the variance of the theory, minus 1, "
+                "one spike at 2 thresholds, " +
+                setup,
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                const Fixture fixture = symmetric_fixture(place.size, {2.0}, entries, vectors);
+                const theory::SpikedWigner model;
+                theory::WignerEntries taken = of_theory;
+                taken.excess_kurtosis *= 1.0 - place.fault_of("gaussian");
+                const double deviation = model.spread(2.0, taken).value().outlier;
+                const double variance =
+                    std::pow(deviation, 2) / fixture.d() * (1.0 - 0.5 * place.fault_of("independent"));
+                return [=](std::uint64_t replicate) {
+                    const auto block = fixture.decomposed(place, replicate);
+                    return std::pow(block.block.singular_values()[0] - model.outlier(2.0), 2) / variance - 1.0;
+                };
+            },
+            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.12, 0.5)); },
+            .quick = {full.front()},
+            .full = full,
+            .negative_controls = std::move(controls)};
+}
+
+constexpr double level = 0.05;
+
+/// The fraction of matrices of noise whose largest modulus of an eigenvalue exceeds the critical one.
+Criterion edge() {
+    return {.name = "level",
+            .measures =
+                "fraction of Gaussian symmetric noise whose largest modulus of an eigenvalue exceeds the "
+                "critical value of level .05",
+            .summary = Summary::share,
+            .prepare = [](const TrialPlace& place) -> Trial {
+                const Fixture fixture = symmetric_fixture(place.size, {});
+                const theory::SpikedWigner model;
+                const double right = model.critical_modulus(level, place.size);
+                double wrong = right;
+                if (place.control_is("one-end"))
+                    wrong = model.edge_at(place.size) +
+                            model.edge_unit(place.size) * theory::tracy_widom_upper_quantile(level);
+                if (place.control_is("independent"))
+                    wrong = std::sqrt(fixture.law->bulk_edge().value +
+                                      theory::tracy_widom_upper_quantile(level) /
+                                          (fixture.law->tracy_widom_scale() * std::pow(fixture.d(), 2.0 / 3.0)));
+                const double critical = right + place.fault * (wrong - right);
+                return [=](std::uint64_t replicate) {
+                    return fixture.decomposed(place, replicate).block.singular_values()[0] > critical ? 1.0 : 0.0;
+                };
+            },
+            .region = [](std::size_t size) { return around(level, margin_at(size, 0.015, 1.0 / 3.0)); },
+            .quick = {{128, 8000}},
+            .full = {{128, 8000}},
+            .negative_controls = {{"one-end", "the law of one end of the spectrum",
+                                   FaultSize{1.0, "of the way to the critical value of one end", 0.0,
+                                             "{} % of the way to the critical value of one end"}},
+                                  {"independent", "the critical value of independent entries",
+                                   FaultSize{1.0, "of the way to that of independent entries", 0.0,
+                                             "{} % of the way to the critical value of independent entries"}}}};
+}
+
+}  // namespace
+
+std::vector<Claim> symmetric_claims() {
+    const Control larger{"larger", "a strength 10 % larger",
+                         FaultSize{0.1, "of the strength", 0.0, "a strength {} % larger"}};
+    const Control strength =
+        linear({"strength", "the strength taken for the eigenvalue",
+                FaultSize{1.0, "of the way to the strength", 0.0, "{} % of the way to the strength"}});
+    const Control sign = linear(
+        {"sign", "the noise moves a negative eigenvalue up as it does a positive one",
+         FaultSize{1.0, "of the way to the eigenvalue moved up", 0.0, "{} % of the way to the eigenvalue moved up"}});
+    const Control certain =
+        linear({"certain", "the observed vector taken for the true one",
+                FaultSize{1.0, "of the way to an overlap of 1", 0.0, "{} % of the way to an overlap of 1"}});
+    return {
+        {.id = "wigner.eigenvalue",
+         .place = "Capitaine, Donati-Martin and Feral 2009; Benaych-Georges and Nadakuditi 2011",
+         .statement =
+             "a spike s of a symmetric matrix, of either sign, gives an eigenvalue s + sigma^2 / s, of variance "
+             "2 sigma^2 (1 - sigma^2 / s^2) / n, and a squared overlap 1 - sigma^2 / s^2",
+         .plain = {"Eigenvalues of a symmetric matrix are too large by an amount that can be computed, whatever their "
+                   "sign.",
+                   "relative difference of eigenvalue and limit", "mean"},
+         .corrected = "so for a vector spread over many coordinates; for others the fourth cumulant of the entries and "
+                      "the variance of the diagonal add to the variance",
+         .criteria = {limit("mean", false, {larger, strength, sign}), limit("overlap", true, {larger, certain}),
+                      spread(Form::printed, "variance", "Gaussian entries, Haar vectors", "gaussian", "haar", {},
+                             {{128, 3000}, {256, 1500}},
+                             {{"independent", "half the variance, that of independent entries",
+                               FaultSize{0.5, "of the variance left out", 0.0, "{} % of the variance left out"}}}),
+                      spread(Form::corrected, "variance-localised", "sparse:0.1 entries, a vector on 2 coordinates",
+                             "sparse:0.1", "localised:2",
+                             {.excess_kurtosis = 7.0, .diagonal_variance = 2.0, .fourth_powers = 0.5}, {{256, 6000}},
+                             {{"gaussian", "the variance of Gaussian entries",
+                               FaultSize{1.0, "of the fourth cumulant left out", 0.0,
+                                         "{} % of the fourth cumulant left out"}}})}},
+        {.id = "wigner.edge",
+         .place = "Tracy and Widom 1996; Johnstone and Ma 2012; Lee and Yin 2014",
+         .statement =
+             "the ends of the spectrum of symmetric noise fluctuate by sigma n^(-2/3) and the Tracy-Widom law of "
+             "order 1, each for itself",
+         .plain = {"The critical value for components of a symmetric matrix is exceeded by noise as often as it says.",
+                   "fraction of noise matrices above it", "level"},
+         .corrected = "",
+         .criteria = {edge()}}};
+}
+
+}  // namespace spiked::validation
