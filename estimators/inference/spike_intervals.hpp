@@ -40,9 +40,10 @@ struct SpikeIntervals {
 /// its interval is taken on the logistic scale, so that it stays within (0, 1).
 ///
 /// With `tails` theory adds what the fourth cumulant of the entries adds to these variances (theory::kurtosis_effect),
-/// where that makes them larger: the kurtosis of the entries behind the components, if it is above 0, and the fourth powers of the
-/// observed vectors without what noise adds to them, (sum u^4 - 3/n)/c^2 + 3/n for the estimated overlap c. The formula
-/// is that of white noise at the same place t of the curve, and at 1.2 thresholds where the curve is below.
+/// where that makes them larger: the kurtosis of the entries behind the components, if it is above 0, and the fourth
+/// powers of the observed vectors without what noise adds to them, (sum u^4 - 3/n)/c^2 + 3/n for the estimated overlap
+/// c. The formula is that of white noise at the same place t of the curve, and at 1.2 thresholds where the curve is
+/// below.
 ///
 /// bootstrap: blocks with the estimated noise eigenvalues, Haar vectors and one spike of the estimated strength are
 /// drawn `bootstrap_replicates` times. Their outliers and overlaps come from the secular equation of a perturbation of
