@@ -195,6 +195,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
     if (request.to != nullptr && request.method != estimators::IntervalMethod::none && chosen.transforms.empty())
         tails = estimators::noise_tails(block.block(), std::span(all).first(found.rank), block.vectors(found.rank));
     fill_intervals(request, found, values, shape, tails);
+    if (tails && entries.missing == 0) estimators::add_note_on_tails(found, *tails);
     if (estimate == nullptr) return;
     fill_estimate(*estimate, block.singular_values(), found);
     estimate->stripped_rows = static_cast<std::int64_t>(block.block().n_rows - block.shape().rows);

@@ -269,12 +269,11 @@ std::optional<estimators::NoiseTails> tails_of(const estimators::SpectralMethod&
     return estimators::noise_tails(data.block->block(), values, data.block->vectors(rank));
 }
 
-/// Adds the intervals of every estimate, the p-value of one more component, and a note on the first heavy tails.
+/// Adds the intervals of every estimate, the p-value of one more component, and a note on heavy tails.
 void add_intervals(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen,
                    std::vector<Estimate>& estimates, Data& data) {
     const auto method = enum_named<estimators::IntervalMethod>(arguments.text("--intervals"), "intervals");
     const double confidence = arguments.number("--confidence");
-    std::optional<std::string> note;
     for (std::size_t i = 0; i < estimates.size(); ++i) {
         Estimate& estimate = estimates[i];
         const auto values = judged_values(data, estimate.shape);
@@ -284,9 +283,8 @@ void add_intervals(const Arguments& arguments, const std::vector<estimators::Spe
             method, confidence,
             estimators::spike_intervals(estimate.shrinkage, values, estimate.shape, method, confidence, tails),
             estimators::next_component_p_value(estimate.shrinkage, values, estimate.shape), tails};
-        if (tails && !note && data.entries.missing == 0) note = estimators::note_on_tails(*tails);
+        if (tails && data.entries.missing == 0) estimators::add_note_on_tails(estimate.shrinkage, *tails);
     }
-    if (note) data.notes.push_back(std::move(*note));
 }
 
 /// Writes the estimated signal and the rest.

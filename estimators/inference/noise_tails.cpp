@@ -86,9 +86,10 @@ std::optional<NoiseTails> noise_tails(const arma::mat& block, std::span<const do
     return NoiseTails{k, error / (a * b), fourth_powers(vectors.left, rank), fourth_powers(vectors.right, rank)};
 }
 
-std::optional<std::string> note_on_tails(const NoiseTails& tails) {
-    if (!tails.heavy()) return std::nullopt;
-    return fmt::format(
+void add_note_on_tails(Shrinkage& found, const NoiseTails& tails) {
+    if (!tails.heavy()) return;
+    if (!found.note.empty()) found.note += "; ";
+    found.note += fmt::format(
         "the entries behind the components have an excess kurtosis of {:.3g} (standard error {:.1g}, 0 for normal "
         "noise): heavy tails, or variances that differ within rows and columns. Intervals allow for it to first order "
         "only, tw-test and gd-shrink may count noise, and clip+NAME loses less (tw-test:null=signflip keeps its level "

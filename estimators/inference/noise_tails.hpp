@@ -1,9 +1,9 @@
 #pragma once
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "estimators/spectral/shrinkage.hpp"
 #include "estimators/svd/analysed_block.hpp"
 
 namespace spiked::estimators {
@@ -32,7 +32,7 @@ struct NoiseTails {
 [[nodiscard]] std::optional<NoiseTails> noise_tails(const arma::mat& block, std::span<const double> values,
                                                     const SingularVectors& vectors);
 
-/// The note on heavy tails, or nothing.
-[[nodiscard]] std::optional<std::string> note_on_tails(const NoiseTails& tails);
+/// Adds a note to an estimate where the noise behind it has heavy tails.
+void add_note_on_tails(Shrinkage& found, const NoiseTails& tails);
 
 }  // namespace spiked::estimators
