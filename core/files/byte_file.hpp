@@ -25,9 +25,9 @@ private:
     int number_ = -1;
 };
 
-/// A regular file that is read at any offset. It is never memory-mapped, because a file that another program truncates
-/// while it is read must end in an input_error that names it, not in a signal. Several threads may read at once. Every
-/// failure is an input_error.
+/// A regular file that is read at any offset. It is not mapped (MappedFile is, for weights), so that a file that another
+/// program truncates while it is read ends in an input_error that names it, not in a signal. Several threads may read at
+/// once. Every failure is an input_error.
 class ByteFile {
 public:
     explicit ByteFile(std::string path);
