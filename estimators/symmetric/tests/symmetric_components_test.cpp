@@ -54,8 +54,8 @@ TEST(SymmetricComponentsReference, AreTheFormulasOfTheModelForBothSigns) {
     for (const bool complex : {false, true}) {
         arma::cx_mat matrix(wigner(normals(n, n, "signs", 0), std::sqrt(2.0)), arma::zeros(n, n));
         if (complex) matrix = hermitian(n, "signs", 1);
-        const arma::cx_mat turned = arma::cx_mat(frame, arma::reverse(frame)) * (complex ? std::sqrt(0.5) : 1.0);
-        const arma::cx_mat vectors = complex ? turned : arma::cx_mat(frame, arma::zeros(n, 2));
+        const arma::cx_mat rotated = arma::cx_mat(frame, arma::reverse(frame)) * (complex ? std::sqrt(0.5) : 1.0);
+        const arma::cx_mat vectors = complex ? rotated : arma::cx_mat(frame, arma::zeros(n, 2));
         matrix += vectors * arma::diagmat(arma::cx_vec(strengths, arma::zeros(2))) * vectors.t();
         const SymmetricOptions options{.loss = theory::Loss::operator_norm, .entry_deviation = 1.0};
         const SymmetricComponents found = complex ? hermitian_components(real_form(matrix), options)
