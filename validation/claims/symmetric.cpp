@@ -72,7 +72,8 @@ Criterion limit(std::string name, bool of_vector, std::vector<Control> controls)
 
 /// The square of the eigenvalue's deviation from its limit over the variance that theory gives, minus 1.
 Criterion spread(Form form, std::string name, std::string setup, const std::string& entries, const std::string& vectors,
-                 theory::WignerEntries of_theory, std::vector<SizePlan> full, std::vector<Control> controls) {
+                 theory::WignerEntries of_theory, double margin, std::vector<SizePlan> full,
+                 std::vector<Control> controls) {
     return {.form = form,
             .name = std::move(name),
             .measures =
@@ -93,7 +94,7 @@ Criterion spread(Form form, std::string name, std::string setup, const std::stri
                     return std::pow(block.block.singular_values()[0] - model.outlier(2.0), 2) / variance - 1.0;
                 };
             },
-            .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.12, 0.5)); },
+            .region = [margin](std::size_t size) { return around(0.0, margin_at(size, margin, 0.5)); },
             .quick = {full.front()},
             .full = full,
             .negative_controls = std::move(controls)};
@@ -162,13 +163,14 @@ std::vector<Claim> symmetric_claims() {
          .corrected = "so for a vector spread over many coordinates; for others the fourth cumulant of the entries and "
                       "the variance of the diagonal add to the variance",
          .criteria = {limit("mean", false, {larger, strength, sign}), limit("overlap", true, {larger, certain}),
-                      spread(Form::printed, "variance", "Gaussian entries, Haar vectors", "gaussian", "haar", {},
+                      spread(Form::printed, "variance", "Gaussian entries, Haar vectors", "gaussian", "haar", {}, 0.2,
                              {{128, 3000}, {256, 1500}},
                              {{"independent", "half the variance, that of independent entries",
                                FaultSize{0.5, "of the variance left out", 0.0, "{} % of the variance left out"}}}),
                       spread(Form::corrected, "variance-localised", "sparse:0.1 entries, a vector on 2 coordinates",
                              "sparse:0.1", "localised:2",
-                             {.excess_kurtosis = 7.0, .diagonal_variance = 2.0, .fourth_powers = 0.5}, {{256, 6000}},
+                             {.excess_kurtosis = 7.0, .diagonal_variance = 2.0, .fourth_powers = 0.5}, 0.12,
+                             {{256, 6000}},
                              {{"gaussian", "the variance of Gaussian entries",
                                FaultSize{1.0, "of the fourth cumulant left out", 0.0,
                                          "{} % of the fourth cumulant left out"}}})}},
