@@ -40,7 +40,7 @@ Seen last_spike(const DrawnBlock& drawn) {
 const std::vector<double> both_signs = {3.0, -2.0};
 
 /// The mean of eigenvalue or squared overlap of the spike -2 beside one of 3 over its limit, minus 1.
-Criterion limit(std::string name, bool of_vector, std::vector<Control> controls) {
+Criterion spike_limit(std::string name, bool of_vector, std::vector<Control> controls) {
     return {.name = std::move(name),
             .measures = std::string(of_vector ? "squared overlap of the eigenvectors" : "eigenvalue") +
                         " over its limit minus 1, spike of -2 thresholds beside one of 3, Gaussian entries",
@@ -71,9 +71,9 @@ Criterion limit(std::string name, bool of_vector, std::vector<Control> controls)
 }
 
 /// The square of the eigenvalue's deviation from its limit over the variance that theory gives, minus 1.
-Criterion spread(Form form, std::string name, std::string setup, const std::string& entries, const std::string& vectors,
-                 theory::WignerEntries of_theory, double margin, std::vector<SizePlan> full,
-                 std::vector<Control> controls) {
+Criterion spike_deviation(Form form, std::string name, std::string setup, const std::string& entries,
+                          const std::string& vectors, theory::WignerEntries of_theory, double margin,
+                          std::vector<SizePlan> full, std::vector<Control> controls) {
     return {.form = form,
             .name = std::move(name),
             .measures =
@@ -100,7 +100,7 @@ Criterion spread(Form form, std::string name, std::string setup, const std::stri
             .negative_controls = std::move(controls)};
 }
 
-constexpr double level = 0.05;
+constexpr double false_alarms = 0.05;
 
 /// The fraction of matrices of noise whose largest modulus of an eigenvalue exceeds the critical one.
 Criterion edge() {
@@ -112,21 +112,21 @@ Criterion edge() {
             .prepare = [](const TrialPlace& place) -> Trial {
                 const Fixture fixture = symmetric_fixture(place.size, {});
                 const theory::SpikedWigner model;
-                const double right = model.critical_modulus(level, place.size);
+                const double right = model.critical_modulus(false_alarms, place.size);
                 double wrong = right;
                 if (place.control_is("one-end"))
                     wrong = model.edge_at(place.size) +
-                            model.edge_unit(place.size) * theory::tracy_widom_upper_quantile(level);
+                            model.edge_unit(place.size) * theory::tracy_widom_upper_quantile(false_alarms);
                 if (place.control_is("independent"))
                     wrong = std::sqrt(fixture.law->bulk_edge().value +
-                                      theory::tracy_widom_upper_quantile(level) /
+                                      theory::tracy_widom_upper_quantile(false_alarms) /
                                           (fixture.law->tracy_widom_scale() * std::pow(fixture.d(), 2.0 / 3.0)));
                 const double critical = right + place.fault * (wrong - right);
                 return [=](std::uint64_t replicate) {
                     return fixture.decomposed(place, replicate).block.singular_values()[0] > critical ? 1.0 : 0.0;
                 };
             },
-            .region = [](std::size_t size) { return around(level, margin_at(size, 0.015, 1.0 / 3.0)); },
+            .region = [](std::size_t size) { return around(false_alarms, margin_at(size, 0.015, 1.0 / 3.0)); },
             .quick = {{128, 8000}},
             .full = {{128, 8000}},
             .negative_controls = {{"one-end", "the law of one end of the spectrum",
@@ -162,18 +162,18 @@ std::vector<Claim> symmetric_claims() {
                    "relative difference of eigenvalue and limit", "mean"},
          .corrected = "so for a vector spread over many coordinates; for others the fourth cumulant of the entries and "
                       "the variance of the diagonal add to the variance",
-         .criteria = {limit("mean", false, {larger, strength, sign}), limit("overlap", true, {larger, certain}),
-                      spread(Form::printed, "variance", "Gaussian entries, Haar vectors", "gaussian", "haar", {}, 0.2,
-                             {{128, 3000}, {256, 1500}},
-                             {{"independent", "half the variance, that of independent entries",
-                               FaultSize{0.5, "of the variance left out", 0.0, "{} % of the variance left out"}}}),
-                      spread(Form::corrected, "variance-localised", "sparse:0.1 entries, a vector on 2 coordinates",
-                             "sparse:0.1", "localised:2",
-                             {.excess_kurtosis = 7.0, .diagonal_variance = 2.0, .fourth_powers = 0.5}, 0.12,
-                             {{256, 6000}},
-                             {{"gaussian", "the variance of Gaussian entries",
-                               FaultSize{1.0, "of the fourth cumulant left out", 0.0,
-                                         "{} % of the fourth cumulant left out"}}})}},
+         .criteria =
+             {spike_limit("mean", false, {larger, strength, sign}), spike_limit("overlap", true, {larger, certain}),
+              spike_deviation(Form::printed, "variance", "Gaussian entries, Haar vectors", "gaussian", "haar", {}, 0.2,
+                              {{128, 3000}, {256, 1500}},
+                              {{"independent", "half the variance, that of independent entries",
+                                FaultSize{0.5, "of the variance left out", 0.0, "{} % of the variance left out"}}}),
+              spike_deviation(
+                  Form::corrected, "variance-localised", "sparse:0.1 entries, a vector on 2 coordinates", "sparse:0.1",
+                  "localised:2", {.excess_kurtosis = 7.0, .diagonal_variance = 2.0, .fourth_powers = 0.5}, 0.12,
+                  {{256, 6000}},
+                  {{"gaussian", "the variance of Gaussian entries",
+                    FaultSize{1.0, "of the fourth cumulant left out", 0.0, "{} % of the fourth cumulant left out"}}})}},
         {.id = "wigner.edge",
          .place = "Tracy and Widom 1996; Johnstone and Ma 2012; Lee and Yin 2014",
          .statement =
