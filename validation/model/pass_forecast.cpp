@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 
 namespace spiked::validation {
@@ -91,7 +92,13 @@ void forecast_memory(const PassNotes& notes, const sim::LlamaConfig& shape, cons
 
 void forecast_time(const PassNotes& notes, const sim::Llama& model, std::span<const std::int32_t> text,
                    const PlannedPasses& passes) {
-    if (notes.time) notes.time(expected_seconds(model, text, passes), passes.versions.size() * passes.tokens.size());
+    if (!notes.time) return;
+    try {
+        notes.time(expected_seconds(model, text, passes), passes.versions.size() * passes.tokens.size());
+    } catch (const Error& error) {
+        // The passes meet it again, and say its place.
+        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::input) throw;
+    }
 }
 
 double expected_seconds(const sim::Llama& model, std::span<const std::int32_t> text, const PlannedPasses& passes) {
