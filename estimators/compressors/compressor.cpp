@@ -30,9 +30,7 @@ std::vector<OptionSpec> options_with_effect(const MethodSpec& method) {
     return all;
 }
 
-bool draws_random_numbers(const MethodSpec& method) {
-    return method.spectral.has_value() || !method.quantizer.entry().channels;
-}
+bool draws_random_numbers(const MethodSpec& method) { return !method.quantizer.entry().channels; }
 
 std::vector<std::string> methods_with(std::string_view option) {
     std::vector<std::string> names = quantizers_with(option);

@@ -47,8 +47,8 @@ void reject_unrope(const MethodSpec& method);
 
 /// The options of commands that have an effect on a method.
 [[nodiscard]] std::vector<OptionSpec> options_with_effect(const MethodSpec& method);
-/// Whether its codes depend on the seed: not those of a quantizer that neither rotates nor projects rows, after no
-/// estimator.
+/// Whether its codes depend on the seed: not those of a quantizer that neither rotates nor projects rows. Rank rules
+/// that compare a block with random copies draw them from numbers of their own.
 [[nodiscard]] bool draws_random_numbers(const MethodSpec& method);
 /// What an option of commands has an effect on: names of quantizers, and `methods ESTIMATOR+QUANTIZER`.
 [[nodiscard]] std::vector<std::string> methods_with(std::string_view option);

@@ -53,6 +53,43 @@ EntryMoments two_point_moments(double p) {
     return {.skewness = (1.0 - 2.0 * p) / std::sqrt(variance), .kurtosis = 1.0 / variance - 3.0};
 }
 
+void fill_uniform(double, const Stream& stream, std::span<double> out) {
+    each_element(out, [&](std::uint32_t e) {
+        // The midpoints of 2^53 intervals are exactly symmetric about 0.
+        return std::numbers::sqrt3 * ((2.0 * bits_53(stream.words(e)) + 1.0) * 0x1p-53 - 1.0);
+    });
+}
+
+void fill_laplace(double, const Stream& stream, std::span<double> out) {
+    each_element(out, [&](std::uint32_t e) {
+        stream::ElementEngine engine(stream, e);
+        return boost::random::laplace_distribution<double>(0.0, std::numbers::sqrt2 / 2.0)(engine);
+    });
+}
+
+void fill_student(double nu, const Stream& stream, std::span<double> out) {
+    const double scale = std::sqrt((nu - 2.0) / nu);
+    each_element(out, [&](std::uint32_t e) {
+        stream::ElementEngine engine(stream, e);
+        return scale * boost::random::student_t_distribution<double>(nu)(engine);
+    });
+}
+
+void fill_two_point(double p, const Stream& stream, std::span<double> out) {
+    const double high = std::sqrt((1.0 - p) / p);
+    const double low = -std::sqrt(p / (1.0 - p));
+    each_element(out, [&](std::uint32_t e) { return bits_53(stream.words(e)) * 0x1p-53 < p ? high : low; });
+}
+
+void fill_sparse(double p, const Stream& stream, std::span<double> out) {
+    const double size = 1.0 / std::sqrt(p);
+    each_element(out, [&](std::uint32_t e) {
+        const stream::PhiloxCounter words = stream.words(e);
+        if (!(bits_53(words) * 0x1p-53 < p)) return 0.0;
+        return words[2] >> 31 == 0 ? size : -size;
+    });
+}
+
 const Registry<EntryLaw::Kind>& entry_law_kinds() {
     static const Registry<EntryLaw::Kind> table(
         "entry law",
@@ -71,58 +108,30 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
              }},
             {{"uniform", "uniform on [-sqrt(3), sqrt(3)]", {}, ""},
              [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.8}; },
-             [](double, const Stream& stream, std::span<double> out) {
-                 each_element(out, [&](std::uint32_t e) {
-                     // The midpoints of 2^53 intervals are exactly symmetric about 0.
-                     return std::numbers::sqrt3 * ((2.0 * bits_53(stream.words(e)) + 1.0) * 0x1p-53 - 1.0);
-                 });
-             }},
+             fill_uniform},
             {{"laplace", "two-sided exponential: all moments, not sub-Gaussian", {}, "Boost.Random"},
              [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 6.0, .sub_gaussian = false}; },
-             [](double, const Stream& stream, std::span<double> out) {
-                 each_element(out, [&](std::uint32_t e) {
-                     stream::ElementEngine engine(stream, e);
-                     return boost::random::laplace_distribution<double>(0.0, std::numbers::sqrt2 / 2.0)(engine);
-                 });
-             }},
+             fill_laplace},
             {{"student",
               "Student's t scaled to variance 1: moments of order below NU only",
               {{"", number("NU", {.above = 2.0}), "degrees of freedom, above 2"}},
               "Boost.Random"},
              student_moments,
-             [](double nu, const Stream& stream, std::span<double> out) {
-                 const double scale = std::sqrt((nu - 2.0) / nu);
-                 each_element(out, [&](std::uint32_t e) {
-                     stream::ElementEngine engine(stream, e);
-                     return scale * boost::random::student_t_distribution<double>(nu)(engine);
-                 });
-             }},
+             fill_student},
             {{"two-point",
               "sqrt((1-P)/P) with probability P, else -sqrt(P/(1-P)): skewed unless P = 1/2",
               {{"", number("P", {.least = least_probability, .most = 1.0 - least_probability}),
                 "probability of the upper value, in (0, 1)"}},
               ""},
              two_point_moments,
-             [](double p, const Stream& stream, std::span<double> out) {
-                 const double high = std::sqrt((1.0 - p) / p);
-                 const double low = -std::sqrt(p / (1.0 - p));
-                 each_element(out,
-                              [&](std::uint32_t e) { return bits_53(stream.words(e)) * 0x1p-53 < p ? high : low; });
-             }},
+             fill_two_point},
             {{"sparse",
               "a random sign times 1/sqrt(P) with probability P, else 0",
               {{"", number("P", {.least = least_probability, .most = 1.0}),
                 "fraction of entries that are not 0, in (0, 1]"}},
               ""},
              [](double p) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0 / p}; },
-             [](double p, const Stream& stream, std::span<double> out) {
-                 const double size = 1.0 / std::sqrt(p);
-                 each_element(out, [&](std::uint32_t e) {
-                     const stream::PhiloxCounter words = stream.words(e);
-                     if (!(bits_53(words) * 0x1p-53 < p)) return 0.0;
-                     return words[2] >> 31 == 0 ? size : -size;
-                 });
-             }},
+             fill_sparse},
         });
     return table;
 }
