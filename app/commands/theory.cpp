@@ -276,7 +276,15 @@ std::string forms_of_spectra() {
 
 AspectRatio read_aspect(const Arguments& arguments, std::size_t rows, std::size_t columns, std::string_view of,
                         std::string_view example) {
-    if (arguments.has("--aspect")) return AspectRatio(arguments.number("--aspect"));
+    if (arguments.has("--aspect")) {
+        const AspectRatio aspect(arguments.number("--aspect"));
+        const double of_size = rows > 0 ? AspectRatio::of(rows, columns).value() : aspect.value();
+        if (std::abs(of_size - aspect.value()) > 1e-9 * aspect.value())
+            throw usage_error(
+                "--size {}x{} does not fit --aspect {:g} (its aspect ratio is {:g}): leave one of them out", rows,
+                columns, aspect.value(), of_size);
+        return aspect;
+    }
     if (rows == 0) throw usage_error("--aspect is missing ({}): add for example {}", of, example);
     return AspectRatio::of(rows, columns);
 }

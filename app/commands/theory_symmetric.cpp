@@ -48,10 +48,10 @@ std::string answers_text(const SymmetricAnswers& answers) {
         reports::four_digits(model.detection_threshold()));
     if (answers.size > 0)
         text += fmt::format(
-            "at n = {}, {} entries: largest eigenvalue of noise {} on average, standard deviation {}; the largest "
-            "modulus exceeds {} with probability {:g}\n",
-            answers.size, answers.entry_law, reports::four_digits(answers.top_mean()),
-            reports::four_digits(answers.top_deviation()),
+            "at n = {}, {} entries, on the diagonal with {:g} times the variance: largest eigenvalue of noise {} on "
+            "average, standard deviation {}; the largest modulus exceeds {} with probability {:g}\n",
+            answers.size, answers.entry_law, answers.entries.diagonal_variance.value(),
+            reports::four_digits(answers.top_mean()), reports::four_digits(answers.top_deviation()),
             reports::four_digits(model.critical_modulus(test_level, answers.size, answers.entries)), test_level);
     std::vector<std::string> heads = {"strength",          "eigenvalue",       "squared overlap",
                                       "shrunk, frobenius", "shrunk, operator", "shrunk, nuclear"};
@@ -107,6 +107,7 @@ Json answers_json(const SymmetricAnswers& answers) {
         finite =
             Json::object({{"size", answers.size},
                           {"entries", answers.entry_law},
+                          {"diagonal_variance", answers.entries.diagonal_variance.value()},
                           {"top_eigenvalue_mean", answers.top_mean()},
                           {"top_eigenvalue_deviation", answers.top_deviation()},
                           {"level", test_level},
@@ -139,11 +140,14 @@ std::vector<OptionSpec> symmetric_theory_options() {
                       "sign; with --size also how much they vary"},
                      {"--complex", {}, "with --symmetric: Hermitian matrices"},
                      {"--noise-level", number("S", {.above = 0.0}),
-                      "with --symmetric: entries off the diagonal have variance S^2/n", "1"}});
+                      "with --symmetric: entries off the diagonal have variance S^2/n", "1"},
+                     {"--diagonal", number("W", {.least = 0.0}),
+                      "with --symmetric and --size: variance of the diagonal over that of other entries; 2 by default, "
+                      "with --complex 1, as in the Gaussian ensembles; 0 for an empty diagonal"}});
 }
 
 void reject_symmetric_theory_options(const Arguments& arguments) {
-    for (const char* option : {"--complex", "--noise-level"})
+    for (const char* option : {"--complex", "--noise-level", "--diagonal"})
         if (arguments.has(option))
             throw usage_error("{} has no effect without --symmetric (it describes such noise): add --symmetric",
                               option);
@@ -167,12 +171,16 @@ int run_symmetric_theory(const Arguments& arguments, std::size_t rows, std::size
     if (rows != columns)
         throw usage_error("--size {}x{} is no size of a symmetric matrix: give for example --size 200x200", rows,
                           columns);
-    if (arguments.has("--entries") && rows == 0)
-        throw usage_error("--entries has no effect without a size (limits are the same for all): add --size NxN");
+    for (const char* option : {"--entries", "--diagonal"})
+        if (arguments.has(option) && rows == 0)
+            throw usage_error("{} has no effect without a size (limits are the same for all): add --size NxN", option);
     const Field field = arguments.has("--complex") ? Field::complex : Field::real;
     const double level = arguments.number("--noise-level");
     const auto law = sim::EntryLaw::parse(arguments.text("--entries"));
-    const theory::WignerEntries entries{.excess_kurtosis = rows > 0 ? excess_kurtosis(law, field) : 0.0};
+    const theory::WignerEntries entries{.excess_kurtosis = rows > 0 ? excess_kurtosis(law, field) : 0.0,
+                                        .diagonal_variance = arguments.has("--diagonal")
+                                                                 ? arguments.number("--diagonal")
+                                                                 : theory::gaussian_diagonal(field)};
     const SymmetricAnswers answers{
         field, level, rows, law.text(), entries, SpikedWigner(level, field), arguments.numbers("--strength")};
     if (arguments.json())

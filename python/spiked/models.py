@@ -34,7 +34,8 @@ class CovarianceTheory:
     sample_eigenvalues, squared_cosines : ndarray, (k,)
         Limits of the sample eigenvalue, and of the squared cosine of the eigenvectors of sample and population.
     sample_eigenvalue_deviations, debiased_eigenvalue_deviations, squared_cosine_deviations : ndarray, (k,)
-        Standard deviations over samples; NaN without a size and where it is not detectable.
+        Standard deviations over samples, of first order for a component alone: close ones add to those of cosines. NaN
+        without a size and where it is not detectable.
 
     Examples
     --------

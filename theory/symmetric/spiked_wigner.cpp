@@ -5,9 +5,6 @@
 namespace spiked::theory {
 namespace {
 
-/// c, the variance of the x_k times n, and of the diagonal of the Gaussian ensemble.
-double gaussian_diagonal(Field field) { return field == Field::real ? 2.0 : 1.0; }
-
 /// 1 - q, exact at the threshold; `relative` is the modulus of the strength in units of the noise level, above 1.
 double cleared(double relative) { return (1.0 - 1.0 / relative) * (1.0 + 1.0 / relative); }
 

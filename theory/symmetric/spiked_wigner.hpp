@@ -8,12 +8,15 @@
 
 namespace spiked::theory {
 
+/// Variance of the diagonal over that of the other entries in the Gaussian ensembles.
+[[nodiscard]] constexpr double gaussian_diagonal(Field field) { return field == Field::real ? 2.0 : 1.0; }
+
 /// What finite size and fluctuations of a spiked Wigner matrix depend on beside the noise level.
 struct WignerEntries {
     /// Of the entries above the diagonal: E x^4 / (E x^2)^2 - 3 of real ones, E |x|^4 / (E |x|^2)^2 - 2 of complex
     /// ones.
     double excess_kurtosis = 0.0;
-    /// Variance of the diagonal over that of the other entries; the Gaussian ensembles have 2 (real) and 1 (complex).
+    /// Variance of the diagonal over that of the other entries; by default gaussian_diagonal.
     std::optional<double> diagonal_variance = {};
     /// sum |v_i|^4 of the eigenvector of a spike, from 1/n to 1; 0 for one that is spread over many coordinates.
     double fourth_powers = 0.0;

@@ -218,6 +218,11 @@ TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
     fails("theory --aspect 1 --strength=-1", 2, "--strength -1 is not possible");
     fails("theory --symmetric --strength 2 --size 30x40", 2, "is no size of a symmetric matrix");
     fails("theory --symmetric --aspect 1", 2, "--aspect and --symmetric exclude each other");
+    fails("theory --symmetric --diagonal 0", 2, "--diagonal has no effect without a size");
+    fails("theory --aspect 1 --diagonal 0", 2, "--diagonal has no effect without --symmetric");
+    for (const char* model : {"", "--population 3 ", "--variances blocks:1 "})
+        fails("theory " + std::string(model) + "--aspect 2 --size 30x40", 2,
+              "--size 30x40 does not fit --aspect 2 (its aspect ratio is 0.75)");
     fails("theory --aspect 1 --complex", 2, "--complex has no effect without --symmetric");
     arma::mat other = spiked_wigner(0).matrix;
     other(0, 1) += 0.01;
@@ -241,6 +246,14 @@ TEST(SymmetricTheory, HasTheFormulasOfTheModel) {
     // 2 sigma less sigma (1 / (2 n) + 2 / n) for signs, and the mean of the fluctuation.
     EXPECT_NEAR(number_at(*json.find("finite_size"), "top_eigenvalue_mean"),
                 4.0 - 0.05 + 2.0 * std::pow(100.0, -2.0 / 3.0) * theory::tracy_widom_mean, 1e-12);
+    // An empty diagonal moves the mean by -sigma 2 / n.
+    const Outcome hollow =
+        spiked("theory --symmetric --noise-level 2 --size 100x100 --entries rademacher --diagonal 0 --json");
+    ASSERT_EQ(hollow.code, 0) << hollow.err;
+    const Json finite = *hollow.json().find("symmetric")->find("finite_size");
+    EXPECT_EQ(number_at(finite, "diagonal_variance"), 0.0);
+    EXPECT_NEAR(number_at(finite, "top_eigenvalue_mean"),
+                number_at(*json.find("finite_size"), "top_eigenvalue_mean") - 0.04, 1e-12);
     const Outcome text = spiked("theory --symmetric --complex --strength 3");
     EXPECT_NE(text.out.find("Hermitian noise"), std::string::npos) << text.out;
 }
