@@ -7,6 +7,7 @@
 `pca`                                                 noise level and components of a sample covariance
 `prepare`                                             centred and standardized matrices
 `theory`                                              edges, detection thresholds, overlaps, optimal shrinkage
+`symmetric_components`, `symmetric_theory`            both for symmetric and Hermitian matrices
 `covariance_theory`, `profile_theory`                 the same for principal components, and for unequal variances
 `quantize`, `Codec`, `roundtrip`                      compressed matrices
 `run`, `Store`                                        studies
@@ -42,6 +43,7 @@ from .preparation import prepare
 from .quantization import Codec, Encoded, Quantized, Roundtrip, quantize, roundtrip
 from .store import Store, run
 from .streams import Stream
+from .symmetric import SymmetricComponents, SymmetricTheory, symmetric_components, symmetric_theory
 
 __all__ = [
     "Codec",
@@ -58,6 +60,8 @@ __all__ = [
     "SpikedError",
     "Store",
     "Stream",
+    "SymmetricComponents",
+    "SymmetricTheory",
     "Theory",
     "covariance_theory",
     "denoise",
@@ -74,6 +78,8 @@ __all__ = [
     "screenot",
     "shrink",
     "spectrum",
+    "symmetric_components",
+    "symmetric_theory",
     "theory",
 ]
 

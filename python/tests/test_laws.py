@@ -136,6 +136,63 @@ class Covariances(unittest.TestCase):
                 spiked.covariance_theory(**arguments)
 
 
+class Symmetric(unittest.TestCase):
+    """The spiked Wigner model: s is seen at s + 1 / s, with a squared overlap 1 - 1 / s^2."""
+
+    def matrix(self, n, strengths, seed, hermitian=False):
+        rng = np.random.default_rng(seed)
+
+        def normal(*shape):
+            return rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if hermitian else 0)
+
+        noise = normal(n, n)
+        noise = (noise + noise.conj().T) / (2 * np.sqrt(n * (1 if hermitian else 0.5)))
+        vectors = np.linalg.qr(normal(n, len(strengths)))[0]
+        signal = (vectors * strengths) @ vectors.conj().T
+        return signal, signal + noise
+
+    def test_closed_forms(self):
+        found = spiked.symmetric_theory([3.0, -2.0, 0.5], 200, noise_level=2.0)
+        np.testing.assert_allclose(found.eigenvalues, [3 + 4 / 3, -4, 4], rtol=1e-12)
+        np.testing.assert_allclose(found.overlaps, [1 - 4 / 9, 0, 0], rtol=1e-12)
+        self.assertAlmostEqual(found.eigenvalue_deviations[0], (2 * 4 * (1 - 4 / 9) / 200) ** 0.5, places=12)
+        self.assertTrue(np.isnan(found.eigenvalue_deviations[2]))
+        self.assertTrue(np.isnan(spiked.symmetric_theory([3.0]).critical_modulus))
+        hollow = spiked.symmetric_theory(size=200, noise_level=2.0, diagonal=0)
+        self.assertAlmostEqual(found.critical_modulus - hollow.critical_modulus, 2 * 2 / 200, places=9)
+
+    def test_components_of_both_signs(self):
+        for hermitian in (False, True):
+            signal, X = self.matrix(150, [-4.0, 3.0], 1, hermitian)
+            found = spiked.symmetric_components(X)
+            self.assertEqual(np.sign(found.strengths).tolist(), [-1, 1])
+            np.testing.assert_allclose(found.strengths, [-4, 3], atol=0.5)    # about four standard deviations
+            np.testing.assert_allclose(found.eigenvalues[[-1, 0]], np.linalg.eigvalsh(X)[[0, -1]], rtol=1e-9)
+            error = np.linalg.norm(found.signal - signal)
+            self.assertEqual(np.iscomplexobj(found.signal), hermitian)
+            squares, overlaps = np.array([16, 9]), 1 - 1 / np.array([16, 9])
+            limit = np.sqrt(np.sum(squares * (1 - overlaps**2)))    # the least loss of the model
+            self.assertLess(abs(error / limit - 1), 0.15)
+            self.assertTrue(np.all(found.strength_intervals[:, 0] < found.strengths))
+            vectors = np.linalg.eigh(X)
+            kept = (vectors[1][:, [0, -1]] * vectors[0][[0, -1]]) @ vectors[1][:, [0, -1]].conj().T
+            self.assertLess(error, np.linalg.norm(kept - signal))    # control: the same components, not shrunk
+
+    def test_what_is_impossible(self):
+        ok = self.matrix(20, [3.0], 2)[1]
+        for X, options, text in (
+            (ok[:, :10], {}, "as many rows as columns"),
+            (ok + np.triu(np.ones((20, 20)), 1), {}, "not symmetric"),
+            (ok, {"level": 2}, "level"),
+            (ok, {"noise": "mode"}, "mean|median"),
+            (ok, {"loss": "l1"}, "loss"),
+        ):
+            with self.subTest(options=options), self.assertRaisesRegex(spiked.errors.SpikedError, text):
+                spiked.symmetric_components(X, **options)
+        with self.assertRaisesRegex(spiked.errors.UsageError, "diagonal has no effect without a size"):
+            spiked.symmetric_theory([3.0], diagonal=1)
+
+
 class Profiles(unittest.TestCase):
     def test_a_product_of_variances_has_the_separable_law(self):
         rows, columns = np.repeat([1.0, 3.0], 20), np.repeat([0.5, 2.0], 30)
