@@ -163,11 +163,15 @@ print(json.dumps({"rows": rows, "tensors": [{"layer": 1, "tokens": 1025}], "docu
 )";
         std::filesystem::permissions(folder + "/program", std::filesystem::perms::owner_all);
     }
-    /// A file of a model of 2 layers and 4 documents, which differs for each number.
-    void write(const std::string& name, int number) const {
-        const std::string text = name.ends_with(".npy")
-                                     ? sim::npy_bytes(arma::mat(4, 9).fill(number))
-                                     : fmt::format(R"({{"num_hidden_layers": 2, "number": {}}})", number);
+    /// A file of a model of 2 layers and 4 documents, which differs for each number; weights have a header and
+    /// metadata.
+    void write(const std::string& name, int number, const std::string& metadata = "") const {
+        std::string text = name.ends_with(".npy") ? sim::npy_bytes(arma::mat(4, 9).fill(number))
+                                                  : fmt::format(R"({{"num_hidden_layers": 2, "number": {}}})", number);
+        if (name.ends_with(".safetensors")) {
+            text = fmt::format(R"({{"__metadata__": {{"text": "{}"}}, "number": {}}})", metadata, number);
+            text.insert(0, {static_cast<char>(text.size()), 0, 0, 0, 0, 0, 0, 0});
+        }
         std::ofstream(folder + "/models/tiny/" + name, std::ios::binary) << text;
     }
     /// Runs the tool with the committed settings, to which `more` is added: tables of the model tiny. Short texts are
@@ -246,6 +250,9 @@ TEST(RealTables, UseKeptAnswersWhileNothingChangesThatNumbersDependOn) {
         (void)tool.made(nats + "7.1");
         EXPECT_EQ(tool.commands(), expected += of_nats) << name;
     }
+    tool.write("model.safetensors", 2, "other metadata");
+    (void)tool.made(nats + "7.1");
+    EXPECT_EQ(tool.commands(), expected) << "the tensors are the same";
 
     for (const auto& [environment, more, said] : {
              std::tuple("PARTS=nats,needle", "", "no part needle (PARTS)"),
