@@ -268,7 +268,13 @@ _FUNCTIONS = {
 }
 
 # Names in messages of the library, and what they are called here; options of the command are named as arguments.
-_NAMES_IN_C = {"wanted is": "values is", "row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None", "spiked_codec_encode": "Codec.encode"}
+_NAMES_IN_C = {
+    "wanted is": "values is",
+    "row_noise": "row_spectrum",
+    "col_noise": "col_spectrum",
+    "pass NULL": "pass None",
+    "spiked_codec_encode": "Codec.encode",
+}
 _MATRIX = re.compile(r"^(data|block): ")
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _arrays
+from ._answers import column, joined
 from ._command import run_json
 from .errors import UsageError
 
@@ -147,7 +148,7 @@ def covariance_theory(
     given = _arrays.vector(population, "population").copy()
     if given.size == 0:
         raise UsageError("population is empty: pass at least one eigenvalue")
-    words = [*_shape_words(aspect, size), "--population", _joined(given)]
+    words = [*_shape_words(aspect, size), "--population", joined(given)]
     words += ["--noise-variance", repr(_arrays.number(noise_variance, "noise_variance"))]
     document = run_json(["theory", "--quiet", *words])[1]
     found = document["covariance"]
@@ -159,12 +160,12 @@ def covariance_theory(
         upper_edge=found["upper_edge"],
         detection_threshold=found["detection_threshold"],
         population=given,
-        detectable=_column(spikes, "detectable").astype(bool),
-        sample_eigenvalues=_column(spikes, "sample_eigenvalue"),
-        squared_cosines=_column(spikes, "squared_cosine"),
-        sample_eigenvalue_deviations=_column(spikes, "sample_eigenvalue_deviation"),
-        debiased_eigenvalue_deviations=_column(spikes, "debiased_eigenvalue_deviation"),
-        squared_cosine_deviations=_column(spikes, "squared_cosine_deviation"),
+        detectable=column(spikes, "detectable").astype(bool),
+        sample_eigenvalues=column(spikes, "sample_eigenvalue"),
+        squared_cosines=column(spikes, "squared_cosine"),
+        sample_eigenvalue_deviations=column(spikes, "sample_eigenvalue_deviation"),
+        debiased_eigenvalue_deviations=column(spikes, "debiased_eigenvalue_deviation"),
+        squared_cosine_deviations=column(spikes, "squared_cosine_deviation"),
     )
 
 
@@ -220,7 +221,7 @@ def profile_theory(
     for option, values in (("--strength", given), ("--left-squares", left_squares), ("--right-squares", right_squares)):
         numbers = _arrays.vector(values, option[2:].replace("-", "_"))
         if numbers.size:
-            words += [option, _joined(numbers)]
+            words += [option, joined(numbers)]
     with tempfile.TemporaryDirectory(prefix="spiked-") as folder:
         spec = variances
         if not isinstance(variances, str):
@@ -242,10 +243,10 @@ def profile_theory(
         tracy_widom_scale=document["tracy_widom_scale"],
         gaps=document["gaps"],
         strengths=given,
-        detectable=_column(spikes, "detectable").astype(bool),
-        outliers=_column(spikes, "outlier"),
-        overlap_left=_column(spikes, "overlap_left"),
-        overlap_right=_column(spikes, "overlap_right"),
+        detectable=column(spikes, "detectable").astype(bool),
+        outliers=column(spikes, "outlier"),
+        overlap_left=column(spikes, "overlap_left"),
+        overlap_right=column(spikes, "overlap_right"),
         shrunk={
             loss: np.array([spike["shrunk"][loss] for spike in spikes], dtype=float)
             for loss in ("frobenius", "operator", "nuclear")
@@ -261,12 +262,3 @@ def _shape_words(aspect: Optional[float], size: Optional[Tuple[int, int]]) -> Li
         rows, columns = _arrays.shape(size, "size")
         words += ["--size", f"{rows}x{columns}"]
     return words
-
-
-def _joined(numbers: np.ndarray) -> str:
-    return ",".join(repr(x) for x in numbers.tolist())
-
-
-def _column(rows: List[Dict[str, Any]], key: str) -> np.ndarray:
-    """NaN where the command has null."""
-    return np.array([np.nan if row[key] is None else row[key] for row in rows], dtype=float)

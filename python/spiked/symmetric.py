@@ -10,6 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _arrays
+from ._answers import column, joined, number_of
 from ._command import run_json
 from .errors import InputError, UsageError
 
@@ -171,14 +172,14 @@ def symmetric_components(
         eigenvalues=np.array(document["eigenvalues"], dtype=float),
         entry_deviation=document["entry_deviation"],
         edge=document["edge"],
-        observed=_column(found, "eigenvalue"),
-        p_values=_column(found, "p_value"),
-        strengths=_column(found, "strength"),
+        observed=column(found, "eigenvalue"),
+        p_values=column(found, "p_value"),
+        strengths=column(found, "strength"),
         strength_intervals=_pairs(found, "strength_interval"),
-        overlaps=_column(found, "overlap"),
+        overlaps=column(found, "overlap"),
         overlap_intervals=_pairs(found, "overlap_interval"),
-        shrunk=_column(found, "shrunk"),
-        next_p_value=_number(document["next_component_p_value"]),
+        shrunk=column(found, "shrunk"),
+        next_p_value=number_of(document["next_component_p_value"]),
         signal=signal[:n, :n] + 1j * signal[n:, :n] if hermitian else signal,
         notes=tuple(document["notes"]),
     )
@@ -234,7 +235,7 @@ def symmetric_theory(
     given = _arrays.vector(strengths, "strengths").copy() if len(strengths) else np.empty(0)
     words = ["--symmetric", "--noise-level", repr(_arrays.number(noise_level, "noise_level"))]
     if given.size:
-        words.append("--strength=" + ",".join(repr(float(one)) for one in given))
+        words.append("--strength=" + joined(given))
     if size is not None:
         rows = _arrays.whole(size, "size")
         if rows < 1:
@@ -252,23 +253,15 @@ def symmetric_theory(
         edge=found["edge"],
         detection_threshold=found["detection_threshold"],
         strengths=given,
-        eigenvalues=_column(spikes, "eigenvalue"),
-        overlaps=_column(spikes, "squared_overlap"),
-        eigenvalue_deviations=_column(spikes, "eigenvalue_deviation"),
-        strength_deviations=_column(spikes, "strength_deviation"),
-        overlap_deviations=_column(spikes, "squared_overlap_deviation"),
+        eigenvalues=column(spikes, "eigenvalue"),
+        overlaps=column(spikes, "squared_overlap"),
+        eigenvalue_deviations=column(spikes, "eigenvalue_deviation"),
+        strength_deviations=column(spikes, "strength_deviation"),
+        overlap_deviations=column(spikes, "squared_overlap_deviation"),
         critical_modulus=finite["critical_modulus"] if finite else float("nan"),
     )
 
 
-def _number(value: Optional[float]) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _column(rows: List[Any], key: str) -> np.ndarray:
-    return np.array([_number(row[key]) for row in rows], dtype=float)
-
-
 def _pairs(rows: List[Any], key: str) -> np.ndarray:
-    ends = [[_number(end) for end in row[key]] if row[key] else [np.nan, np.nan] for row in rows]
+    ends = [[number_of(end) for end in row[key]] if row[key] else [np.nan, np.nan] for row in rows]
     return np.array(ends, dtype=float).reshape(-1, 2)
