@@ -255,6 +255,26 @@ void reject_other_values(const Command& command, const std::vector<OptionSpec>& 
     }
 }
 
+/// Rejects options that cannot be given together, and those that have no effect without another.
+void reject_combinations(const std::vector<OptionSpec>& options, const Arguments& arguments) {
+    const auto each_given = [&](const auto& visit) {
+        for (const auto& option : options)
+            if (const std::string name = long_name(option); arguments.has(name)) visit(name, option);
+    };
+    each_given([&](const std::string& name, const OptionSpec& option) {
+        for (const auto& other : option.excludes.keys)
+            if (arguments.has(other))
+                throw usage_error("{} and {} exclude each other ({}): leave one of them out", other, name,
+                                  option.excludes.why);
+    });
+    each_given([&](const std::string& name, const OptionSpec& option) {
+        for (const auto& other : option.needs.keys)
+            if (!arguments.has(other))
+                throw usage_error("{} has no effect without {} ({}): add {}, or leave {} out", name, other,
+                                  option.needs.why, other, name);
+    });
+}
+
 double number_in(std::string_view option, const std::string& text) {
     const auto value = to_number(text);
     if (!value) throw precondition_error("{} \"{}\" is read as a number", option, text);
@@ -351,6 +371,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     for (const auto& path : arguments.positionals) reject_other_kind(command, path);
     reject_other_files(command, options, arguments);
     reject_other_values(command, options, arguments);
+    reject_combinations(options, arguments);
     return arguments;
 }
 

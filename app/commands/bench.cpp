@@ -94,12 +94,6 @@ int run_on_device(const Arguments& arguments) {
 
 int run_trial(const Arguments& arguments) {
     if (arguments.has("--device")) return run_on_device(arguments);
-    for (const char* option : {"--rows", "--cols", "--precision"})
-        if (arguments.has(option))
-            throw usage_error(
-                "{} has no effect without --device (one trial of 128 x 128 in float is timed): add --device, or leave "
-                "{} out",
-                option, option);
     const validation::TrialTimings timed = validation::time_trials(seconds_of(arguments));
     plot_timings(arguments, "Whole trials and their parts, 128 x 128, float, one thread", timed.rows);
     if (arguments.json()) {
@@ -260,6 +254,7 @@ Command bench_model_command() {
 }
 
 Command bench_trial_command() {
+    const OtherOptions of_devices{{"--device"}, "one trial of 128 x 128 in float is timed"};
     return {"bench trial",
             "time a whole simulated trial, in this program and in NumPy",
             {"spiked bench trial", "spiked bench trial --seconds 20 --json",
@@ -267,10 +262,21 @@ Command bench_trial_command() {
             {},
             0,
             0,
-            {{"--rows", whole("N", 2, 4096), "with --device: number of rows in a block", "128"},
-             {"--cols", whole("D", 2, 4096), "with --device: number of columns in a block", "128"},
-             {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
-              "with --device: precision of the entries", "float"},
+            {{.key = "--rows",
+              .value = whole("N", 2, 4096),
+              .help = "with --device: number of rows in a block",
+              .fallback = "128",
+              .needs = of_devices},
+             {.key = "--cols",
+              .value = whole("D", 2, 4096),
+              .help = "with --device: number of columns in a block",
+              .fallback = "128",
+              .needs = of_devices},
+             {.key = "--precision",
+              .value = one_of({estimators::Precision::float32, estimators::Precision::float64}),
+              .help = "with --device: precision of the entries",
+              .fallback = "float",
+              .needs = of_devices},
              seconds_option("5"),
              device_option("time trials of studies on this device and on all processors instead, by the wall clock"),
              bars_option()},

@@ -77,8 +77,6 @@ int run_decompose(const Arguments& arguments) {
     const estimators::Shape shape{arguments.count("--rows"), arguments.count("--cols")};
     const std::size_t wanted = arguments.count("--vectors");
     const auto precision = enum_named<estimators::Precision>(arguments.text("--precision"), "--precision");
-    if (arguments.has("--device") && arguments.has("--threads"))
-        throw usage_error("--threads has no effect with --device (which is timed beside all processors): leave it out");
     if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision);
     if (arguments.has("--threads")) return run_decompose_on_threads(arguments, shape, wanted, precision);
     const auto time = precision == estimators::Precision::float32 ? estimators::time_decompositions<float>
@@ -132,9 +130,11 @@ Command bench_decompose_command() {
          seconds_option("5"),
          device_option(
              "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock"),
-         {"--threads", whole("N", 0, 4096),
-          "time this program on N threads and on one instead, by the wall clock: a large block is shared, of smaller "
-          "ones each thread has a batch (0: one for each processor)"},
+         {.key = "--threads",
+          .value = whole("N", 0, 4096),
+          .help = "time this program on N threads and on one instead, by the wall clock: a large block is shared, of "
+                  "smaller ones each thread has a batch (0: one for each processor)",
+          .excludes = {{"--device"}, "a device is timed beside all processors"}},
          bars_option()},
         run_decompose};
 }

@@ -66,10 +66,6 @@ SampleSpectrum read_samples(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
     const auto of_file = [&] { return file; };
     const bool covariances = arguments.has("--covariance");
-    for (const char* option : {"--center", "--standardize", "--missing"})
-        if (covariances && arguments.has(option))
-            throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
-                              option);
     const sim::Preparation preparation = read_preparation(arguments);
     sim::NotedMatrix read = sim::read_noted_matrix(
         file, covariances ? read_matrix_options(arguments) : read_matrix_options(arguments, preparation));
@@ -92,7 +88,6 @@ estimators::PcaOptions read_pca_options(const Arguments& arguments) {
     options.rule = enum_named<estimators::VarianceRule>(arguments.text("--noise"), "--noise");
     options.level = arguments.number("--level");
     if (!arguments.has("--noise-level")) return options;
-    if (arguments.has("--noise")) throw usage_error("--noise-level is known, so --noise has no effect: leave one out");
     options.noise_level = arguments.number("--noise-level");
     return options;
 }
@@ -201,13 +196,18 @@ std::vector<OptionSpec> pca_options() {
          "noise level from the variance that components do not explain: its mean, or its median, which many weak "
          "components or a few features of unusual variance move less, at twice the error",
          std::string(enum_name(fallback.rule))},
-        {"--noise-level", number("S2", {.above = 0.0}), "known variance of the noise"},
+        {.key = "--noise-level",
+         .value = number("S2", {.above = 0.0}),
+         .help = "known variance of the noise",
+         .excludes = {{"--noise"}, "a known level is not estimated"}},
         {"--level", number("P", {.above = 0.0, .below = 1.0}),
          "probability that noise is taken for a component, of each test", fmt::format("{}", fallback.level)},
     };
     std::vector<OptionSpec> before = {
-        {"--covariance", whole("SAMPLES", 2),
-         "the file is a covariance or correlation matrix of so many samples, less one where they were centred"},
+        {.key = "--covariance",
+         .value = whole("SAMPLES", 2),
+         .help = "the file is a covariance or correlation matrix of so many samples, less one where they were centred",
+         .excludes = {{"--center", "--standardize", "--missing"}, no_samples}},
         {"--center", one_of({Lines::none, Lines::columns}),
          "subtract the mean of every feature, which costs one sample; here this is the default",
          std::string(enum_name(Lines::columns))},

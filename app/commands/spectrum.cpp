@@ -342,7 +342,6 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
 
 int run_spectrum(const Arguments& arguments) {
     if (arguments.has("--symmetric")) return run_symmetric_spectrum(arguments);
-    reject_symmetric_options(arguments);
     const theory::Loss loss = enum_named<theory::Loss>(arguments.text("--loss"), "loss");
     std::vector<estimators::SpectralMethod> chosen = chosen_methods(arguments, loss);
     for (const char* output : {"--denoised", "--residual", "--plot"})
@@ -394,20 +393,30 @@ Command spectrum_command() {
     const auto computing = in_group(
         "How it is decomposed",
         {
-            {"--values", whole("K", 1),
-             "only the K largest singular values, each with a bound on its error, without decomposing the whole of a "
-             "large matrix; with --estimator svd:R, or one that is given the noise level (gd-shrink:sigma=S)",
-             "all"},
-            {"--precision", one_of<estimators::Precision>(),
-             "numbers of the decomposition: float takes about half the time and memory, and loses values that are a "
-             "millionth of the largest; estimators with transforms in front decompose in double",
-             std::string(enum_name(estimators::Precision::float64))},
+            {.key = "--values",
+             .value = whole("K", 1),
+             .help =
+                 "only the K largest singular values, each with a bound on its error, without decomposing the whole "
+                 "of a large matrix; with --estimator svd:R, or one that is given the noise level "
+                 "(gd-shrink:sigma=S)",
+             .fallback = "all",
+             .excludes = {{"--plot"}, "the picture shows all singular values"}},
+            {.key = "--precision",
+             .value = one_of<estimators::Precision>(),
+             .help = "numbers of the decomposition: float takes about half the time and memory, and loses values that "
+                     "are a millionth of the largest; estimators with transforms in front decompose in double",
+             .fallback = std::string(enum_name(estimators::Precision::float64)),
+             .excludes = {{"--covariance", "--values"}, "those compute in double"}},
             threads_option(),
         });
     std::vector<OptionSpec> before = {
-        {"--covariance", whole("SAMPLES", 2),
-         "the file is a covariance or correlation matrix of so many samples, less one where they were centred; there "
-         "are no left vectors and no estimated signal then"},
+        {.key = "--covariance",
+         .value = whole("SAMPLES", 2),
+         .help = "the file is a covariance or correlation matrix of so many samples, less one where they were centred; "
+                 "there are no left vectors and no estimated signal then",
+         .excludes = {{"--center", "--standardize", "--missing", "--row-spectrum", "--denoised", "--residual",
+                       "--values"},
+                      no_samples}},
         {"--keep-empty", {}, "do not leave out rows and columns of zeros"},
     };
     using sim::Missing;

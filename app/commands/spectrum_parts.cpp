@@ -14,12 +14,8 @@
 namespace spiked::app {
 namespace {
 
-/// Rejects options that need the samples themselves, which covariances have lost.
-void reject_without_samples(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen) {
-    for (const char* option : {"--center", "--standardize", "--missing", "--row-spectrum", "--denoised", "--residual"})
-        if (arguments.has(option))
-            throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
-                              option);
+/// Rejects estimators that need the samples themselves, which covariances have lost.
+void reject_without_samples(const std::vector<estimators::SpectralMethod>& chosen) {
     for (const auto& method : chosen)
         if (method.needs_block())
             throw usage_error(
@@ -30,11 +26,6 @@ void reject_without_samples(const Arguments& arguments, const std::vector<estima
 
 /// Rejects options that mean something only for all singular values, or for an estimator.
 void reject_beside_values(const Arguments& arguments) {
-    if (arguments.has("--plot"))
-        throw usage_error("--plot shows all singular values (--values computes {}): leave one out",
-                          arguments.count("--values"));
-    if (arguments.has("--covariance"))
-        throw usage_error("--values needs the samples (--covariance gives their covariances alone): leave it out");
     if (arguments.has("--estimator")) return;
     for (const char* option :
          {"--loss", "--intervals", "--confidence", "--row-spectrum", "--col-spectrum", "--denoised", "--residual"})
@@ -92,7 +83,7 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
     if ((arguments.has("--denoised") || arguments.has("--residual")) && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
                           chosen.size());
-    if (arguments.has("--covariance")) reject_without_samples(arguments, chosen);
+    if (arguments.has("--covariance")) reject_without_samples(chosen);
     if (arguments.has("--values"))
         for (const auto& method : chosen) reject_beyond_values(arguments, method);
     if (arguments.has("--confidence") && arguments.text("--intervals") == enum_name(estimators::IntervalMethod::none))
@@ -101,9 +92,6 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
 }
 
 estimators::Precision chosen_precision(const Arguments& arguments) {
-    for (const char* option : {"--covariance", "--values"})
-        if (arguments.has("--precision") && arguments.has(option))
-            throw usage_error("--precision has no effect with {} (which computes in double): leave one out", option);
     return enum_named<estimators::Precision>(arguments.text("--precision"), "--precision");
 }
 

@@ -48,8 +48,6 @@ struct Uncertainty {
 
 /// `--symmetric`: eigenvalues of both signs under the spiked Wigner model in place of singular values.
 [[nodiscard]] std::vector<OptionSpec> symmetric_options();
-/// Throws usage_error where one of them but --symmetric is given, which has no effect alone.
-void reject_symmetric_options(const Arguments& arguments);
 int run_symmetric_spectrum(const Arguments& arguments);
 
 }  // namespace spiked::app

@@ -42,7 +42,6 @@ estimators::SymmetricOptions read_options(const Arguments& arguments) {
     options.level = arguments.number("--level");
     options.confidence = arguments.number("--confidence");
     if (!arguments.has("--sigma")) return options;
-    if (arguments.has("--noise")) throw usage_error("--sigma is known, so --noise has no effect: leave one out");
     options.entry_deviation = arguments.number("--sigma");
     return options;
 }
@@ -153,36 +152,36 @@ std::string symmetric_text(const SymmetricData& data, const estimators::Symmetri
 
 std::vector<OptionSpec> symmetric_options() {
     const estimators::SymmetricOptions fallback;
+    const OtherOptions alone{{"--symmetric"}, "estimators have options of their own"};
     return in_group(
         "Symmetric matrices",
-        {{"--symmetric",
-          {},
-          "rows and columns are the same, and so is the noise: eigenvalues of both signs beside a semicircle (spiked "
-          "Wigner model), their p-values, strengths and overlaps; of a Hermitian matrix A + iB give [[A, -B], [B, A]]"},
-         {"--level", number("P", {.above = 0.0, .below = 1.0}),
-          "with --symmetric: probability that noise is taken for a component, of each test",
-          fmt::format("{}", fallback.level)},
-         {"--sigma", number("S", {.above = 0.0}),
-          "with --symmetric: known standard deviation of the noise in an entry off the diagonal"},
-         {"--noise", one_of<estimators::VarianceRule>(),
-          "with --symmetric: noise level from the mean square of the eigenvalues behind the components, or from the "
-          "median of their moduli",
-          std::string(enum_name(fallback.rule))}});
-}
-
-void reject_symmetric_options(const Arguments& arguments) {
-    for (const char* option : {"--level", "--sigma", "--noise"})
-        if (arguments.has(option))
-            throw usage_error("{} has no effect without --symmetric (estimators have options of their own): add it",
-                              option);
+        {{.key = "--symmetric",
+          .help = "rows and columns are the same, and so is the noise: eigenvalues of both signs beside a semicircle "
+                  "(spiked Wigner model), their p-values, strengths and overlaps; of a Hermitian matrix A + iB give "
+                  "[[A, -B], [B, A]]",
+          .excludes = {{"--estimator", "--intervals", "--plot", "--covariance", "--center", "--standardize",
+                        "--missing", "--row-spectrum", "--col-spectrum", "--values", "--precision", "--threads"},
+                       "it has a model of its own"}},
+         {.key = "--level",
+          .value = number("P", {.above = 0.0, .below = 1.0}),
+          .help = "with --symmetric: probability that noise is taken for a component, of each test",
+          .fallback = fmt::format("{}", fallback.level),
+          .needs = alone},
+         {.key = "--sigma",
+          .value = number("S", {.above = 0.0}),
+          .help = "with --symmetric: known standard deviation of the noise in an entry off the diagonal",
+          .needs = alone,
+          .excludes = {{"--noise"}, "a known level is not estimated"}},
+         {.key = "--noise",
+          .value = one_of<estimators::VarianceRule>(),
+          .help =
+              "with --symmetric: noise level from the mean square of the eigenvalues behind the components, or from "
+              "the median of their moduli",
+          .fallback = std::string(enum_name(fallback.rule)),
+          .needs = alone}});
 }
 
 int run_symmetric_spectrum(const Arguments& arguments) {
-    for (const char* option : {"--estimator", "--intervals", "--plot", "--covariance", "--center", "--standardize",
-                               "--missing", "--row-spectrum", "--col-spectrum", "--values", "--precision", "--threads"})
-        if (arguments.has(option))
-            throw usage_error("{} has no effect with --symmetric (which has a model of its own): leave one of them out",
-                              option);
     for (const char* output : {"--denoised", "--residual"}) {
         keep_apart(arguments.text(output), arguments.positionals.front());
         sim::require_matrix_name(arguments.text(output));

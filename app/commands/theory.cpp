@@ -64,13 +64,7 @@ reports::TheoryAnswers::Bulk bulk_answers(const Arguments& arguments, const theo
 /// The theory of quantization for every width of --bits and blocks of the size --size.
 std::optional<theory::QuantizationOverview> quantization_answers(const Arguments& arguments,
                                                                  const std::optional<Size>& size) {
-    if (!arguments.has("--bits")) {
-        for (const char* option : {"--residual-energy", "--rank"})
-            if (arguments.has(option))
-                throw usage_error("{} has no effect alone (it describes what is quantized): add for example --bits 2",
-                                  option);
-        return std::nullopt;
-    }
+    if (!arguments.has("--bits")) return std::nullopt;
     theory::CompressorSetting setting;
     if (size) {
         if (std::max(size->rows, size->columns) > 1000000)
@@ -210,13 +204,11 @@ int run_theory(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
     if (arguments.has("--symmetric"))
         return run_symmetric_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
-    reject_symmetric_theory_options(arguments);
+    reject_negative_strengths(arguments);
     if (arguments.has("--population"))
         return run_covariance_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
-    reject_covariance_options(arguments);
     if (arguments.has("--variances"))
         return run_profile_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
-    reject_profile_options(arguments);
     const AspectRatio aspect = read_aspect(arguments, size ? size->rows : 0, size ? size->columns : 0);
     std::vector<SignalStrength> strengths;
     for (const double strength : arguments.numbers("--strength")) strengths.push_back({strength});
@@ -233,10 +225,7 @@ int run_theory(const Arguments& arguments) {
                                    .column_spectrum = arguments.text("--col-spectrum"),
                                    .law = law,
                                    .bulk = bulk};
-    if (size)
-        add_finite_size(answers, arguments, *size, strengths);
-    else if (arguments.has("--entries"))
-        throw usage_error("--entries has no effect without a size (limits are the same for all): add --size NxD");
+    if (size) add_finite_size(answers, arguments, *size, strengths);
     answers.regularity = answers.finite ? answers.finite->regularity : law.edge_regularity();
     answers.of_bulk = bulk_answers(arguments, law, bulk);
     answers.quantization = quantization_answers(arguments, size);
@@ -293,8 +282,11 @@ Command theory_command() {
     std::vector<OptionSpec> options = {
         {"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given"},
         {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size"},
-        {"--entries", names_from({"entries"}, any_text("LAW")),
-         "with --size: law of the entries of X (spiked list entries)", "gaussian"},
+        {.key = "--entries",
+         .value = names_from({"entries"}, any_text("LAW")),
+         .help = "with --size: law of the entries of X (spiked list entries)",
+         .fallback = "gaussian",
+         .needs = {{"--size"}, "limits are the same for all"}},
         {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity"},
         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
          "identity"},
@@ -313,13 +305,21 @@ Command theory_command() {
                    "quantiles of the noise eigenvalues at these probabilities", "", true},
                   {"--stieltjes", several(number("RE"), "RE[,IM]"),
                    "Stieltjes transforms at this point: Im z > 0, or real above the edge"}});
+    const OtherOptions what_is_quantized{{"--bits"}, "it describes what is quantized"};
     const auto of_quantizers =
         in_group("Quantization errors",
                  {{"--bits", several(whole("B", 1, 8)),
                    "predict quantization errors at these bit widths, for rows as long as in --size, or 128", "", true},
-                  {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
-                   "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1"},
-                  {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0"}});
+                  {.key = "--residual-energy",
+                   .value = number("SHARE", {.least = 0.0, .most = 1.0}),
+                   .help = "with --bits: fraction of the energy that a low-rank part leaves in the residual",
+                   .fallback = "1",
+                   .needs = what_is_quantized},
+                  {.key = "--rank",
+                   .value = whole("R"),
+                   .help = "with --bits: rank of that low-rank part",
+                   .fallback = "0",
+                   .needs = what_is_quantized}});
     options = joined({options, of_profile, covariance_options(), symmetric_theory_options(), of_noise, of_quantizers});
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",

@@ -89,28 +89,24 @@ Json covariance_json(const CovarianceAnswers& answers) {
 std::vector<OptionSpec> covariance_options() {
     return in_group(
         "Samples of a spiked covariance (principal components)",
-        {{"--population", several(number("L", {.least = 0.0})),
-          "eigenvalues of the population's covariance: what those of a sample covariance and their eigenvectors show; "
-          "rows are samples and columns features, with --size also how much this varies",
-          "", true},
-         {"--noise-variance", number("S2", {.above = 0.0}), "the other eigenvalues of the population", "1"}});
-}
-
-void reject_covariance_options(const Arguments& arguments) {
-    if (arguments.has("--noise-variance"))
-        throw usage_error(
-            "--noise-variance has no effect without --population (it is the population's): add --population");
+        {{.key = "--population",
+          .value = several(number("L", {.least = 0.0})),
+          .help =
+              "eigenvalues of the population's covariance: what those of a sample covariance and their eigenvectors "
+              "show; rows are samples and columns features, with --size also how much this varies",
+          .repeatable = true,
+          .excludes = {{"--row-spectrum", "--col-spectrum", "--entries", "--seen", "--plot", "--quantile", "--bits",
+                        "--residual-energy", "--rank", "--strength", "--variances", "--left-squares", "--right-squares",
+                        "--density", "--stieltjes"},
+                       "this model has independent samples and one noise variance"}},
+         {.key = "--noise-variance",
+          .value = number("S2", {.above = 0.0}),
+          .help = "the other eigenvalues of the population",
+          .fallback = "1",
+          .needs = {{"--population"}, "it is the population's"}}});
 }
 
 int run_covariance_theory(const Arguments& arguments, std::size_t samples, std::size_t features) {
-    for (const char* option : {"--row-spectrum", "--col-spectrum", "--entries", "--seen", "--plot", "--quantile",
-                               "--bits", "--residual-energy", "--rank", "--strength", "--variances", "--left-squares",
-                               "--right-squares", "--density", "--stieltjes"})
-        if (arguments.has(option))
-            throw usage_error(
-                "{} and --population exclude each other (this model has independent samples and one noise variance): "
-                "leave one of them out",
-                option);
     const AspectRatio aspect =
         read_aspect(arguments, samples, features, "samples over features", "--aspect 2 or --size 200x100");
     const double variance = arguments.number("--noise-variance");

@@ -17,20 +17,16 @@ namespace spiked::app {
 
 /// Noise with a variance profile: --variances.
 [[nodiscard]] std::vector<OptionSpec> profile_options();
-/// Throws usage_error where one of them but --variances is given, which has no effect alone.
-void reject_profile_options(const Arguments& arguments);
 int run_profile_theory(const Arguments& arguments, std::size_t rows, std::size_t columns);
 
 /// Samples of a spiked covariance (Johnstone's model): --population.
 [[nodiscard]] std::vector<OptionSpec> covariance_options();
-/// Throws usage_error where --noise-variance is given alone, which has no effect then.
-void reject_covariance_options(const Arguments& arguments);
 int run_covariance_theory(const Arguments& arguments, std::size_t samples, std::size_t features);
 
 /// Symmetric and Hermitian matrices (the spiked Wigner model): --symmetric.
 [[nodiscard]] std::vector<OptionSpec> symmetric_theory_options();
-/// Throws usage_error where one of them but --symmetric is given, or a strength below 0, which that model alone has.
-void reject_symmetric_theory_options(const Arguments& arguments);
+/// Throws usage_error for a strength below 0, which this model alone has.
+void reject_negative_strengths(const Arguments& arguments);
 int run_symmetric_theory(const Arguments& arguments, std::size_t rows, std::size_t columns);
 
 }  // namespace spiked::app

@@ -59,33 +59,32 @@ void add_outliers(reports::ProfileAnswers& answers, std::size_t pairs_of_classes
 }  // namespace
 
 std::vector<OptionSpec> profile_options() {
+    const OtherOptions of_classes{{"--variances"}, "its classes are meant"};
     const auto squares = several(number("W", {.least = 0.0}));
     return in_group(
         "Noise with a variance profile",
-        {{"--variances", any_text("PROFILE"),
-          "independent entries of variance S/d in place of covariances: "
-          "blocks:S11,S12/S21,S22[:rows=W,W][:columns=W,W] for classes of rows and columns with these fractions, or "
-          "file:PATH, a matrix with S of every entry"},
-         {"--left-squares", squares,
-          "where spikes lie: the sum of the squares of the left vector over each class of rows; by default spread "
-          "evenly",
-          "", true},
-         {"--right-squares", squares, "the same of the right vector over each class of columns", "", true}});
-}
-
-void reject_profile_options(const Arguments& arguments) {
-    for (const char* option : {"--left-squares", "--right-squares"})
-        if (arguments.has(option))
-            throw usage_error("{} has no effect without --variances (its classes are meant): add --variances", option);
+        {{.key = "--variances",
+          .value = any_text("PROFILE"),
+          .help = "independent entries of variance S/d in place of covariances: "
+                  "blocks:S11,S12/S21,S22[:rows=W,W][:columns=W,W] for classes of rows and columns with these "
+                  "fractions, or file:PATH, a matrix with S of every entry",
+          .excludes = {{"--row-spectrum", "--col-spectrum", "--entries", "--seen", "--plot", "--quantile", "--bits",
+                        "--residual-energy", "--rank"},
+                       "it is not known for a variance profile"}},
+         {.key = "--left-squares",
+          .value = squares,
+          .help = "where spikes lie: the sum of the squares of the left vector over each class of rows; by default "
+                  "spread evenly",
+          .repeatable = true,
+          .needs = of_classes},
+         {.key = "--right-squares",
+          .value = squares,
+          .help = "the same of the right vector over each class of columns",
+          .repeatable = true,
+          .needs = of_classes}});
 }
 
 int run_profile_theory(const Arguments& arguments, std::size_t rows, std::size_t columns) {
-    for (const char* option : {"--row-spectrum", "--col-spectrum", "--entries", "--seen", "--plot", "--quantile",
-                               "--bits", "--residual-energy", "--rank"})
-        if (arguments.has(option))
-            throw usage_error(
-                "{} and --variances exclude each other (it is not known for a variance profile): leave one of them out",
-                option);
     const sim::ProfileSpec spec = sim::parse_profile(arguments.text("--variances"));
     const bool sized = rows > 0;
     if (!sized && !spec.path.empty() && !arguments.has("--aspect")) {

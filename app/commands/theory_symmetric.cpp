@@ -133,24 +133,31 @@ double excess_kurtosis(const sim::EntryLaw& law, Field field) {
 }  // namespace
 
 std::vector<OptionSpec> symmetric_theory_options() {
-    return in_group("Symmetric matrices",
-                    {{"--symmetric",
-                      {},
-                      "symmetric noise (Wigner matrices): --strength has eigenvalues of the clean matrix, of either "
-                      "sign; with --size also how much they vary"},
-                     {"--complex", {}, "with --symmetric: Hermitian matrices"},
-                     {"--noise-level", number("S", {.above = 0.0}),
-                      "with --symmetric: entries off the diagonal have variance S^2/n", "1"},
-                     {"--diagonal", number("W", {.least = 0.0}),
-                      "with --symmetric and --size: variance of the diagonal over that of other entries; 2 by default, "
-                      "with --complex 1, as in the Gaussian ensembles; 0 for an empty diagonal"}});
+    const OtherOptions of_noise{{"--symmetric"}, "it describes such noise"};
+    return in_group(
+        "Symmetric matrices",
+        {{.key = "--symmetric",
+          .help = "symmetric noise (Wigner matrices): --strength has eigenvalues of the clean matrix, of either sign; "
+                  "with --size also how much they vary",
+          .excludes = {{"--row-spectrum", "--col-spectrum", "--seen", "--plot", "--quantile", "--bits",
+                        "--residual-energy", "--rank", "--variances", "--left-squares", "--right-squares", "--density",
+                        "--stieltjes", "--population", "--noise-variance", "--aspect"},
+                       "this model has one noise level and as many rows as columns"}},
+         {.key = "--complex", .help = "with --symmetric: Hermitian matrices", .needs = of_noise},
+         {.key = "--noise-level",
+          .value = number("S", {.above = 0.0}),
+          .help = "with --symmetric: entries off the diagonal have variance S^2/n",
+          .fallback = "1",
+          .needs = of_noise},
+         {.key = "--diagonal",
+          .value = number("W", {.least = 0.0}),
+          .help =
+              "with --symmetric and --size: variance of the diagonal over that of other entries; 2 by default, with "
+              "--complex 1, as in the Gaussian ensembles; 0 for an empty diagonal",
+          .needs = {{"--symmetric", "--size"}, "it matters for such noise of one size"}}});
 }
 
-void reject_symmetric_theory_options(const Arguments& arguments) {
-    for (const char* option : {"--complex", "--noise-level", "--diagonal"})
-        if (arguments.has(option))
-            throw usage_error("{} has no effect without --symmetric (it describes such noise): add --symmetric",
-                              option);
+void reject_negative_strengths(const Arguments& arguments) {
     for (const double strength : arguments.numbers("--strength"))
         if (!(strength >= 0.0))
             throw usage_error(
@@ -160,20 +167,9 @@ void reject_symmetric_theory_options(const Arguments& arguments) {
 }
 
 int run_symmetric_theory(const Arguments& arguments, std::size_t rows, std::size_t columns) {
-    for (const char* option : {"--row-spectrum", "--col-spectrum", "--seen", "--plot", "--quantile", "--bits",
-                               "--residual-energy", "--rank", "--variances", "--left-squares", "--right-squares",
-                               "--density", "--stieltjes", "--population", "--noise-variance", "--aspect"})
-        if (arguments.has(option))
-            throw usage_error(
-                "{} and --symmetric exclude each other (this model has one noise level and as many rows as columns): "
-                "leave one of them out",
-                option);
     if (rows != columns)
         throw usage_error("--size {}x{} is no size of a symmetric matrix: give for example --size 200x200", rows,
                           columns);
-    for (const char* option : {"--entries", "--diagonal"})
-        if (arguments.has(option) && rows == 0)
-            throw usage_error("{} has no effect without a size (limits are the same for all): add --size NxN", option);
     const Field field = arguments.has("--complex") ? Field::complex : Field::real;
     const double level = arguments.number("--noise-level");
     const auto law = sim::EntryLaw::parse(arguments.text("--entries"));

@@ -12,6 +12,8 @@ namespace spiked::app {
 
 /// Heading of the options that say what a matrix is and prepare it.
 constexpr const char* before_the_analysis = "What the matrix is, and what is done to it first";
+/// Why `--covariance` excludes options that are about samples.
+constexpr const char* no_samples = "the file has covariances, not samples";
 
 /// The options of every command that reads a matrix, and how it is read by their values.
 [[nodiscard]] const std::vector<OptionSpec>& matrix_options();

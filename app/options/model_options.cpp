@@ -168,8 +168,11 @@ const std::vector<OptionSpec>& needle_options() {
     static const std::vector<OptionSpec> options = in_group(
         "Prompts with needles, for a model",
         {
-            {"--prompts-file", file_with({".json"}),
-             "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers"},
+            {.key = "--prompts-file",
+             .value = file_with({".json"}),
+             .help = "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers",
+             .excludes = {{"--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"},
+                          "the file has the prompts"}},
             {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
              "16"},
             {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32"},
@@ -237,10 +240,6 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
 validation::AnswerPlan read_answer_plan(const Arguments& arguments) {
     if (!arguments.has("--model"))
         throw usage_error("--model is missing (it answers the prompts of --prompts-file): give the model's folder");
-    for (const char* option : {"--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"})
-        if (arguments.has(option))
-            throw usage_error(
-                "{} and --prompts-file exclude each other (the file has the prompts): leave one of them out", option);
     return {.model = arguments.text("--model"),
             .prompts = arguments.text("--prompts-file"),
             .methods = read_methods(arguments),

@@ -55,6 +55,8 @@ Json option_schema(const OptionSpec& option) {
     if (option.repeatable) schema.set("repeatable", true);
     if (!option.also_option.empty()) schema.set("command_option", option.also_option);
     if (!option.group.empty()) schema.set("group", option.group);
+    set_texts(schema, "needs", option.needs.keys);
+    set_texts(schema, "excludes", option.excludes.keys);
     return schema;
 }
 

@@ -45,6 +45,12 @@ struct ValueSpec {
     NumberRange range = {};
 };
 
+/// Other options of the same command, and why it matters whether they are given: a phrase for messages.
+struct OtherOptions {
+    std::vector<std::string> keys = {};
+    std::string why = {};
+};
+
 /// An option of something that users choose by name, as data: `margin=M` of the estimator eoptshrink, `--bits B` of a
 /// command. Parsers, error messages, help, `spiked list`, completion, the manual page and the reference are generated
 /// from these specs; no help text is ever parsed.
@@ -57,6 +63,8 @@ struct OptionSpec {
     std::string also_option = {};  ///< for a name: the option of commands with the same meaning, `--group`
     std::string neutral = {};      ///< for a command: the value that changes nothing, whatever it is applied to
     std::string group = {};        ///< for a command: the heading under which its help lists the option
+    OtherOptions needs = {};       ///< for a command: the options without all of which this one has no effect
+    OtherOptions excludes = {};    ///< for a command: the options that cannot be given beside this one
 };
 
 // Functions that make a ValueSpec.

@@ -189,14 +189,14 @@ void add_notes(SymmetricComponents& result, const SpikedWigner& model, double le
     theory::WignerEntries of_edge = result.entries;
     of_edge.diagonal_variance = {};
     const double bound = model.critical_modulus(level, result.size, of_edge);
-    const auto undone = numbers_of(all.size(), [&](std::size_t i) { return std::abs(all[i].eigenvalue) <= bound; });
-    if (!undone.empty())
+    const auto inside = numbers_of(all.size(), [&](std::size_t i) { return std::abs(all[i].eigenvalue) <= bound; });
+    if (!inside.empty())
         add_note(result.note,
                  fmt::format("entries have an excess kurtosis of {:.3g}, which moves the edge of noise by {:.2g} of "
                              "itself: components {} may be noise",
                              result.entries.excess_kurtosis,
                              0.5 * result.entries.excess_kurtosis / static_cast<double>(result.size),
-                             fmt::join(undone, ", ")));
+                             fmt::join(inside, ", ")));
 }
 
 /// The matrix sum_i shrunk_i v_i v_i^*.

@@ -133,13 +133,13 @@ public:
         (void)judge_claims(store, claims_, plan_.false_alarm, false);
         auto next = static_cast<std::size_t>(database.integer("SELECT count(*) FROM cell"));
         std::vector<ClaimCell> absent;
-        bool undone = false;
+        bool waiting = false;
         for (const ClaimStore::Asked& one : store.asked()) {
             if (!one.at) absent.push_back(one.cell);
-            undone = undone || (one.at && !one.done);
+            waiting = waiting || (one.at && !one.done);
         }
         std::vector<ExperimentCell> added;
-        if (undone) return added;
+        if (waiting) return added;
         // Bisections depend on second analyses.
         if (std::any_of(absent.begin(), absent.end(), [](const ClaimCell& cell) { return cell.first > 0; }))
             std::erase_if(absent, [](const ClaimCell& cell) { return cell.first == 0; });

@@ -30,7 +30,10 @@
 namespace spiked::app {
 namespace {
 
-OptionSpec store_option(const char* help) { return {"-o,--output", file_with({".spiked"}, "STORE.spiked"), help, ""}; }
+OptionSpec store_option(const char* help, OtherOptions needs = {}) {
+    return {
+        .key = "-o,--output", .value = file_with({".spiked"}, "STORE.spiked"), .help = help, .needs = std::move(needs)};
+}
 
 /// The run of a study whose store `-o` names; its cells, which `label` names, are made from the file `texts`.
 StudyRun kept_run(const Arguments& arguments, const std::string& texts, const char* label) {
@@ -116,10 +119,6 @@ int answer(const Arguments& arguments) {
 
 int retrieve(const Arguments& arguments) {
     if (arguments.has("--prompts-file")) return answer(arguments);
-    if (arguments.has("--plot-rows"))
-        throw usage_error("--plot-rows has no effect (it is for the heatmap of --prompts-file): leave it out");
-    if (arguments.has("--output"))
-        throw usage_error("--output has no effect (it keeps the answers to --prompts-file): leave it out");
     validation::RetrievalPlan plan;
     plan.dumps = arguments.positionals;
     if (plan.dumps.empty() && !arguments.has("--model"))
@@ -226,8 +225,13 @@ Command kv_retrieve_command() {
         budget_option(),
         plot_option("the attention of the first prompt's questions before and after compression as a picture, or of "
                     "--prompts-file a heatmap of the recall by context"),
-        {"--plot-rows", one_of<reports::AnswerRows>(), "rows of that heatmap", "depth"},
-        store_option("keep every answer to --prompts-file in a store; the same command again resumes"),
+        {.key = "--plot-rows",
+         .value = one_of<reports::AnswerRows>(),
+         .help = "rows of that heatmap",
+         .fallback = "depth",
+         .needs = {{"--prompts-file", "--plot"}, "it is for the heatmap of its answers"}},
+        store_option("keep every answer to --prompts-file in a store; the same command again resumes",
+                     {{"--prompts-file"}, "it keeps the answers to that file"}),
         threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());

@@ -103,21 +103,12 @@ int run_kv_run(const Arguments& arguments) {
 
 /// Measures the loss of a model into a store and calls `print` with it.
 int measured_model(const Arguments& arguments, const std::string& metric, const Print& print) {
-    std::vector<std::string> of_dumps = {"--attention", "--calibrate", "--residual"};
-    for (const OptionSpec& option : dump_options())
-        if (option.key != block_option().key && option.key != "--tokens") of_dumps.push_back(long_name(option));
-    for (const auto& option : of_dumps)
-        if (arguments.has(option))
-            throw usage_error("{} is of dumps and --model runs a model: leave one of them out", option);
     const auto shown = [&](const validation::Experiment& experiment) {
         return [&](validation::Database& store) { print(store, experiment.notes); };
     };
     (void)read_quantizer_options(arguments);  // errors of options come before those of files
-    if (arguments.has("--tokens"))
-        for (const OptionSpec& option : needle_options())
-            if (arguments.has(option.key) || metric != "added_nats")
-                throw usage_error("{} asks for needles and --tokens for added nats: leave one of them out",
-                                  metric != "added_nats" ? "--metric " + metric : option.key);
+    if (arguments.has("--tokens") && metric != "added_nats")
+        throw usage_error("--metric {} asks for needles and --tokens for added nats: leave one of them out", metric);
     if (metric == "added_nats") {
         if (!arguments.has("--tokens"))
             throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
@@ -125,8 +116,6 @@ int measured_model(const Arguments& arguments, const std::string& metric, const 
         const auto experiment = perplexity_experiment(plan, origin_of(arguments));
         return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), shown(experiment));
     }
-    if (arguments.has("--documents"))
-        throw usage_error("--documents counts rows of --tokens, and needles are asked for: leave it out");
     validation::RetrievalPlan plan;
     read_needles(arguments, plan);
     const auto experiment = retrieval_experiment(plan, origin_of(arguments));
@@ -155,17 +144,6 @@ std::string frontier_metric(const Arguments& arguments) {
     return metric;
 }
 
-void reject_options_of_models(const Arguments& arguments) {
-    // A range of tokens is of dumps, a file of them of a model.
-    if (arguments.text("--tokens").ends_with(".npy"))
-        throw usage_error("--tokens with a file is of a model (--model) and dumps are given: leave it out");
-    std::vector<std::string> names = {"--budget", "--documents"};
-    for (const OptionSpec& option : needle_options()) names.push_back(option.key);
-    for (const auto& name : names)
-        if (arguments.has(name))
-            throw usage_error("{} is of a model (--model) and dumps are given: leave it out", name);
-}
-
 /// The references of the dumps that a table was measured on, at the multiples of half a bit around its rows. None for a
 /// model.
 std::vector<validation::SpectrumReference> references_beside(const Arguments& arguments,
@@ -188,7 +166,9 @@ std::vector<validation::SpectrumReference> references_beside(const Arguments& ar
 int frontier(const Arguments& arguments) {
     const auto& metrics = reports::frontier_metrics();
     const std::string metric = frontier_metric(arguments);
-    if (!arguments.has("--model")) reject_options_of_models(arguments);
+    // A range of tokens is of dumps, a file of them of a model.
+    if (!arguments.has("--model") && arguments.text("--tokens").ends_with(".npy"))
+        throw usage_error("--tokens with a file is of a model (--model) and dumps are given: leave it out");
     if (metric != metrics.front() && arguments.text("--attention") == "none")
         throw usage_error("--metric {} is not measured with --attention none: leave one of them out", metric);
     if (metric == "attention_logits" && arguments.text("--side") == "value")
@@ -226,6 +206,26 @@ int frontier(const Arguments& arguments) {
                                "first look {}name methods with --method",
                                arguments.has("--layers") ? "" : "add --layers 0, or "));
     return measured(arguments, measuring, print);
+}
+
+/// The options of `kv frontier --model`.
+std::vector<OptionSpec> options_of_a_model() {
+    OptionSpec model = model_option();
+    model.excludes = {{"--attention", "--calibrate", "--residual"}, "it is of dumps"};
+    for (const OptionSpec& option : dump_options())
+        if (option.key != block_option().key && option.key != "--tokens")
+            model.excludes.keys.push_back(long_name(option));
+    OptionSpec documents = documents_option();
+    documents.needs = {{"--model", "--tokens"}, "it counts the texts of a model"};
+    OptionSpec budget = budget_option();
+    budget.needs = {{"--model"}, "it is of a model"};
+    std::vector<OptionSpec> needles = needle_options();
+    std::erase_if(needles, [](const OptionSpec& option) { return option.key == "--prompts-file"; });
+    for (OptionSpec& option : needles) {
+        option.needs = {{"--model"}, "prompts are for a model"};
+        option.excludes = {{"--tokens"}, "either needles are asked for or added nats"};
+    }
+    return joined({in_group("With a model instead of dumps", {model, documents, budget}), needles});
 }
 
 /// The options of both commands that follow --method.
@@ -295,9 +295,7 @@ Command kv_frontier_command() {
                 "; with --model: token ids, one document per row, on which added nats are measured, and without this "
                 "option, retrieval of needles is";
         }
-    options = joined({options, more,
-                      in_group("With a model instead of dumps", {model_option(), documents_option(), budget_option()}),
-                      needle_options()});
+    options = joined({options, more, options_of_a_model()});
     return {"kv frontier",
             "compare errors of methods as a function of stored bits, and mark the methods on the lower convex hull",
             {"spiked kv frontier dump.safetensors --at 2.5",

@@ -136,7 +136,8 @@ TEST(MissingSpectrum, RejectsWhatItCannotUse) {
     const std::string seen = missing_file("seen.npy", missing_data().seen);
     expect_failure("spectrum " + seen, 4, "say --missing uniform if they are missing at random, or remove");
     expect_failure("spectrum " + seen + " --missing some", 2, "--missing");
-    expect_failure("spectrum " + seen + " --missing uniform --covariance 40", 2, "--missing needs the samples");
+    expect_failure("spectrum " + seen + " --missing uniform --covariance 40", 2,
+                   "--missing and --covariance exclude each other");
     expect_failure("quantize " + seen + " --method tq-mse --bits 2", 4, "counted from 0): remove or replace");
     arma::mat infinite = missing_data().seen;
     infinite(3, 4) = std::numeric_limits<double>::infinity();

@@ -181,10 +181,12 @@ TEST(PcaCommand, ExplainsWhatItCannotUse) {
     rejected(scratch("pca_ones.npy"), 4, "4 samples of 0 features");
     rejected(scratch("pca_ones.npy") + " --standardize columns", 4, "4 constant columns");
     rejected(scratch("pca_data.npy") + " --covariance 79", 4, "not square");
-    rejected(scratch("pca_data.npy") + " --covariance 79 --center none", 2, "needs the samples");
+    rejected(scratch("pca_data.npy") + " --covariance 79 --center none", 2,
+             "exclude each other (the file has covariances");
     rejected(scratch("pca_data.npy") + " --shrinker sample --loss stein", 2, "--loss has no effect");
     rejected(scratch("pca_data.npy") + " --loss steen", 2, "stein");
-    rejected(scratch("pca_data.npy") + " --noise mean --noise-level 1", 2, "leave one out");
+    rejected(scratch("pca_data.npy") + " --noise mean --noise-level 1", 2,
+             "--noise and --noise-level exclude each other");
     rejected(scratch("pca_data.npy") + " --level 1", 2, "--level");
     rejected(scratch("pca_data.npy") + " --center rows", 2, "--center");
 }

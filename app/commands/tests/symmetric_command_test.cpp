@@ -213,12 +213,12 @@ TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
         EXPECT_NE(found.err.find(text), std::string::npos) << found.err;
     };
     fails("spectrum " + file + " --level 0.05", 2, "--level has no effect without --symmetric");
-    fails("spectrum " + file + " --symmetric --estimator svd:1", 2, "--estimator has no effect with --symmetric");
+    fails("spectrum " + file + " --symmetric --estimator svd:1", 2, "--estimator and --symmetric exclude each other");
     fails("spectrum " + file + " --symmetric --sigma 1 --noise median", 2, "--sigma is known");
     fails("theory --aspect 1 --strength=-1", 2, "--strength -1 is not possible");
     fails("theory --symmetric --strength 2 --size 30x40", 2, "is no size of a symmetric matrix");
     fails("theory --symmetric --aspect 1", 2, "--aspect and --symmetric exclude each other");
-    fails("theory --symmetric --diagonal 0", 2, "--diagonal has no effect without a size");
+    fails("theory --symmetric --diagonal 0", 2, "--diagonal has no effect without --size");
     fails("theory --aspect 1 --diagonal 0", 2, "--diagonal has no effect without --symmetric");
     for (const char* model : {"", "--population 3 ", "--variances blocks:1 "})
         fails("theory " + std::string(model) + "--aspect 2 --size 30x40", 2,
