@@ -268,10 +268,12 @@ void reject_combinations(const std::vector<OptionSpec>& options, const Arguments
                                   option.excludes.why);
     });
     each_given([&](const std::string& name, const OptionSpec& option) {
-        for (const auto& other : option.needs.keys)
-            if (!arguments.has(other))
-                throw usage_error("{} has no effect without {} ({}): add {}, or leave {} out", name, other,
-                                  option.needs.why, other, name);
+        for (const auto& other : options)
+            if (const std::string needed = long_name(other);
+                !arguments.has(needed) && std::ranges::count(option.needs.keys, needed) > 0)
+                throw usage_error("{} has no effect without {} ({}): add {}{}{}, or leave {} out", name, needed,
+                                  option.needs.why, needed, other.value.shown.empty() ? "" : " ", other.value.shown,
+                                  name);
     });
 }
 

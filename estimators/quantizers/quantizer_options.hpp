@@ -29,9 +29,9 @@ enum class GroupAxis { key, value };
 [[nodiscard]] GroupAxis group_axis(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(GroupAxis axis);
 
-/// The options of all methods of a command at once; those of one quantizer are in its name (QuantizerSpec). The
-/// options among the members have an entry in a table in quantizer_options.cpp, from which their specs and their JSON
-/// follow.
+/// The options of a command, which it gives to all its methods at once. Each quantizer makes its own options of them
+/// and of those in its name (QuantizerSpec): TurboquantOptions, KiviOptions, ... The options among the members have an
+/// entry in a table in quantizer_options.cpp, from which their specs and their JSON follow.
 struct QuantizerOptions {
     RotationKind rotation = RotationKind::haar;
     CodebookKind codebook = CodebookKind::sphere;  ///< law of a rotated coordinate: exact at this d, or its limit

@@ -270,7 +270,7 @@ TEST(TheoryCommand, RejectsInvalidBulkOptions) {
     rejected("--stieltjes 1,2,3", "write for example 2,0.1");
     rejected("--bits 9", "1 to 8");
     rejected("--bits 2 --residual-energy 1.5", "from 0 to 1");
-    rejected("--rank 2", "add for example --bits 2");
+    rejected("--rank 2", "add --bits B[,B...], or leave --rank out");
 }
 
 TEST(BenchCommand, TimesTheTheory) {
@@ -794,6 +794,31 @@ TEST(Program, DescribesAllCommandsForPrograms) {
         for (const auto& option : *command.find("options")->items())
             EXPECT_FALSE(text_of(option, "help").empty()) << name << " " << option.text();
     }
+}
+
+TEST(Program, OptionsThatGoTogetherOrNotAreThoseOfTheCommand) {
+    const Json document = spiked("help --json").json();
+    std::size_t relations = 0;
+    for (const auto& command : *document.find("commands")->items()) {
+        std::set<std::string> names;
+        for (const auto& option : *command.find("options")->items()) {
+            const std::string key = text_of(option, "key");
+            names.insert(key.substr(key.find(',') + 1));
+        }
+        for (const auto& option : *command.find("options")->items())
+            for (const char* relation : {"needs", "excludes"})
+                if (const Json* others = option.find(relation))
+                    for (const auto& other : *others->items()) {
+                        EXPECT_TRUE(names.contains(*other.string())) << option.text() << " " << *other.string();
+                        ++relations;
+                    }
+    }
+    EXPECT_GT(relations, 80U);
+    // The advice has the form of the value, and exclusions come first.
+    EXPECT_NE(spiked("theory --aspect 1 --diagonal 0 --symmetric").err.find("--aspect and --symmetric exclude"),
+              std::string::npos);
+    EXPECT_NE(spiked("theory --diagonal 0 --symmetric").err.find("add --size NxD, or leave --diagonal out"),
+              std::string::npos);
 }
 
 TEST(Program, AMissingArgumentIsNamed) {
