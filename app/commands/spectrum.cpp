@@ -390,25 +390,6 @@ Command spectrum_command() {
         {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal"},
         plot_option("singular values, bulk edge and fitted noise as a picture"),
     };
-    const auto computing = in_group(
-        "How it is decomposed",
-        {
-            {.key = "--values",
-             .value = whole("K", 1),
-             .help =
-                 "only the K largest singular values, each with a bound on its error, without decomposing the whole "
-                 "of a large matrix; with --estimator svd:R, or one that is given the noise level "
-                 "(gd-shrink:sigma=S)",
-             .fallback = "all",
-             .excludes = {{"--plot"}, "the picture shows all singular values"}},
-            {.key = "--precision",
-             .value = one_of<estimators::Precision>(),
-             .help = "numbers of the decomposition: float takes about half the time and memory, and loses values that "
-                     "are a millionth of the largest; estimators with transforms in front decompose in double",
-             .fallback = std::string(enum_name(estimators::Precision::float64)),
-             .excludes = {{"--covariance", "--values"}, "those compute in double"}},
-            threads_option(),
-        });
     std::vector<OptionSpec> before = {
         {.key = "--covariance",
          .value = whole("SAMPLES", 2),
@@ -433,7 +414,7 @@ Command spectrum_command() {
                      {"--col-spectrum", any_text("SPEC|FILE.npy"),
                       "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d"},
                  });
-    options = joined({options, before, symmetric_options(), noise, computing, matrix_options()});
+    options = joined({options, before, symmetric_options(), noise, computing_options(), matrix_options()});
     return {
         "spectrum",
         "which components of a matrix are signal: how many, how strong, how sure",

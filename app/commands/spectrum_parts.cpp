@@ -91,6 +91,28 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
     return chosen;
 }
 
+std::vector<OptionSpec> computing_options() {
+    return in_group(
+        "How it is decomposed",
+        {
+            {.key = "--values",
+             .value = whole("K", 1),
+             .help =
+                 "only the K largest singular values, each with a bound on its error, without decomposing the whole "
+                 "of a large matrix; with --estimator svd:R, or one that is given the noise level "
+                 "(gd-shrink:sigma=S)",
+             .fallback = "all",
+             .excludes = {{"--plot"}, "the picture shows all singular values"}},
+            {.key = "--precision",
+             .value = one_of<estimators::Precision>(),
+             .help = "numbers of the decomposition: float takes about half the time and memory, and loses values that "
+                     "are a millionth of the largest; estimators with transforms in front decompose in double",
+             .fallback = std::string(enum_name(estimators::Precision::float64)),
+             .excludes = {{"--covariance", "--values"}, "those compute in double"}},
+            threads_option(),
+        });
+}
+
 estimators::Precision chosen_precision(const Arguments& arguments) {
     return enum_named<estimators::Precision>(arguments.text("--precision"), "--precision");
 }

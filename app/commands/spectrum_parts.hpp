@@ -17,7 +17,8 @@ namespace spiked::app {
 /// not go together are reported first. With --values there may be none.
 [[nodiscard]] std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& arguments, theory::Loss loss);
 
-/// The numbers of the decomposition. Throws usage_error for --precision where there is none.
+/// `--values`, `--precision` and `--threads`, and the numbers of the decomposition.
+[[nodiscard]] std::vector<OptionSpec> computing_options();
 [[nodiscard]] estimators::Precision chosen_precision(const Arguments& arguments);
 /// What the singular values of such a decomposition may be off by, as a fraction of the largest: the bound of
 /// BatchDecomposition for float, reports::rounding_level for double.
