@@ -264,19 +264,22 @@ std::string with_value(const std::vector<OptionSpec>& options, const std::string
 
 /// Rejects options that cannot be given together, and those that have no effect without another.
 void reject_combinations(const std::vector<OptionSpec>& options, const Arguments& arguments) {
+    const auto given = [&](const std::string& key) {
+        return key.starts_with('-') ? arguments.has(key) : !arguments.positionals.empty();
+    };
     const auto each_given = [&](const auto& visit) {
         for (const auto& option : options)
             if (const std::string name = long_name(option); arguments.has(name)) visit(name, option);
     };
     each_given([&](const std::string& name, const OptionSpec& option) {
         for (const auto& other : option.excludes.keys)
-            if (arguments.has(other))
+            if (given(other))
                 throw usage_error("{} and {} exclude each other ({}): leave one of them out", other, name,
                                   option.excludes.why);
     });
     each_given([&](const std::string& name, const OptionSpec& option) {
         for (const auto& other : option.needs.keys)
-            if (!arguments.has(other))
+            if (!given(other))
                 throw usage_error("{} has no effect without {} ({}): add {}, or leave {} out", name, other,
                                   option.needs.why, with_value(options, other), name);
     });

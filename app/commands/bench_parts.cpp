@@ -32,10 +32,7 @@ std::string timing_table(const std::vector<Timing>& timings) {
            "run.\n";
 }
 
-double seconds_of(const Arguments& arguments) {
-    if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
-    return arguments.number("--seconds");
-}
+double seconds_of(const Arguments& arguments) { return arguments.number("--seconds"); }
 
 void plot_timings(const Arguments& arguments, const std::string& title, const std::vector<Timing>& timings) {
     if (arguments.has("--plot"))

@@ -61,7 +61,8 @@ int run_doctor(const Arguments& arguments) {
     for (const auto& check : validation::check_parity(device)) findings.push_back(finding_of(check));
     if (arguments.has("--stress")) {
         if (device.backend == spiked::cuda::Backend::cpu)
-            throw usage_error("--stress is for a device: name it, as in --device cuda:0 --stress");
+            throw usage_error(
+                "--stress has no effect on a CPU (it loads a device): name one, as in --device cuda:0 --stress");
         const bool on_a_gpu = device.backend == spiked::cuda::Backend::cuda;
         for (const auto& check : validation::check_under_load(device, on_a_gpu ? 4096 : 17, on_a_gpu ? 1 << 20 : 16))
             findings.push_back(finding_of(check));

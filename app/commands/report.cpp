@@ -68,9 +68,6 @@ int report(const Arguments& arguments) {
     const std::string path =
         arguments.has("--output") ? arguments.text("--output") : page_beside(stores.front(), "name the page with -o");
     for (const auto& store : stores) keep_apart(path, store);
-    if (arguments.has("--figure-format") && !arguments.has("--figures"))
-        throw usage_error(
-            "--figure-format: --figures is missing (the folder to write to): add for example --figures figures");
     Json written = Json::array();
     if (path.ends_with(".md")) {
         for (const auto& page : markdown_pages(arguments, path)) {
@@ -116,7 +113,6 @@ int show(const Arguments& arguments) {
         print(arguments.json() ? reports::claims_json(found).text(2) + "\n"
                                : partial_text(store) + reports::stored_claims_text(found, arguments.verbose()));
     } else if (arguments.has("--against")) {
-        if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print(reports::against_printed(store, arguments.text("--against"), format));
         reject_uncompared(arguments, arguments.positionals.front());
     } else if (arguments.json() || !table.empty())
@@ -181,13 +177,20 @@ Command report_command() {
           "where to write the page; beside the store when not given. A store of claims can also be a page in Markdown, "
           "that of spiked validate -o"},
          {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data"},
-         {"--figure-format", several(one_of({"svg", "pdf", "png"})), "formats of the pictures", "svg", true},
+         {.key = "--figure-format",
+          .value = several(one_of({"svg", "pdf", "png"})),
+          .help = "formats of the pictures",
+          .fallback = "svg",
+          .repeatable = true,
+          .needs = {{"--figures"}, "pictures are written there"}},
          false_alarm,
          against},
         report};
 }
 
 Command show_command() {
+    OptionSpec compared = against;
+    compared.excludes = {{"--table"}, "it makes a table of its own"};
     return {"show",
             "print a store: its checks, the paper's table for dumps, or any table",
             {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
@@ -196,7 +199,7 @@ Command show_command() {
             file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", one_table(), "table to print in place of the overview"}, metric, false_alarm, against},
+            {{"--table", one_table(), "table to print in place of the overview"}, metric, false_alarm, compared},
             show};
 }
 

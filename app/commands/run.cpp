@@ -84,8 +84,7 @@ void reject_path_outside(const std::string& study, const std::string& path) {
         study, one_line(path), shell_word(path));
 }
 
-int run_into_store(const Arguments& arguments, validation::Study study) {
-    StudyRun run = run_options(arguments);
+int run_into_store(const Arguments& arguments, validation::Study study, StudyRun run) {
     run.store_path = study.store_path;
     run.threads = study.threads;
     run.executor = executor_for(study.experiment, recipe_of(study.experiment));
@@ -103,7 +102,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
 
 int run_study_file(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
-    (void)run_options(arguments);  // a dry run rejects the same options as the run
+    const StudyRun run = run_options(arguments);  // a dry run rejects the same options as the run
     if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
     validation::StudyOverrides overrides = read_overrides(arguments);
     validation::Study study = read_study(file, overrides);
@@ -142,18 +141,24 @@ int run_study_file(const Arguments& arguments) {
         (void)spiked::cuda::choose_device(study.device);  // a device that is named must exist
     }
     if (arguments.has("--dry-run")) return dry_run_study(arguments, study);
-    return run_into_store(arguments, std::move(study));
+    return run_into_store(arguments, std::move(study), run);
 }
 
 int demo(const Arguments& arguments) {
     validation::Study study = validation::parse_study(demo_study, "demo.toml");
     reject_derived_name(study.store_path);
-    return run_into_store(arguments, std::move(study));
+    return run_into_store(arguments, std::move(study), run_options(arguments));
+}
+
+/// The text of `init` for each kind of study.
+const std::map<std::string, const char*>& study_texts() {
+    static const std::map<std::string, const char*> texts = {
+        {"bbp", bbp_study}, {"kv", kv_study}, {"matrix", matrix_study}, {"null", null_study}};
+    return texts;
 }
 
 int init(const Arguments& arguments) {
-    static const std::map<std::string, const char*> texts = {
-        {"bbp", bbp_study}, {"null", null_study}, {"kv", kv_study}, {"matrix", matrix_study}};
+    const auto& texts = study_texts();
     const std::string kind = arguments.text("--kind");
     if (!arguments.positionals.empty() && texts.contains(arguments.positionals.front()))
         throw usage_error("init: \"{0}\" is a kind and would name a file: write --kind {0}",
@@ -208,7 +213,9 @@ Command run_command() {
     std::vector<OptionSpec> options = {
         {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
          "store to write, or to resume; when not given, store.path of the study file"},
-        {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide"},
+        {.key = "-n,--dry-run",
+         .help = "check the file; estimate its cost and which checks it can decide",
+         .excludes = {{"--junit", "--max-time", "--no-report", "--strict"}, "nothing is computed"}},
         {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
         {"--seed", one_of_or({"fresh"}, "HEX"), "seed to use instead of the one in the file; fresh draws a new one"},
         no_report,
@@ -236,13 +243,15 @@ Command run_command() {
 }
 
 Command init_command() {
+    std::vector<std::string> kinds;
+    for (const auto& [kind, text] : study_texts()) kinds.push_back(kind);
     return {"init",
             "write a commented study file to start from",
             {"spiked init --kind bbp", "spiked init --kind kv my-dump.toml"},
             file_with({".toml"}, "FILE.toml"),
             0,
             1,
-            {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "kind of study", "bbp"},
+            {{"--kind", one_of(std::move(kinds)), "kind of study", "bbp"},
              {"--slurm",
               {},
               "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)"}},

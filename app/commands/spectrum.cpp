@@ -346,7 +346,6 @@ int run_spectrum(const Arguments& arguments) {
     std::vector<estimators::SpectralMethod> chosen = chosen_methods(arguments, loss);
     for (const char* output : {"--denoised", "--residual", "--plot"})
         keep_apart(arguments.text(output), arguments.positionals.front());
-    if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
     keep_apart(arguments.text("--denoised"), arguments.text("--residual"));
     for (const char* output : {"--denoised", "--residual"}) sim::require_matrix_name(arguments.text(output));
 

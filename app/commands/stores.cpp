@@ -151,7 +151,8 @@ int replay(const Arguments& arguments) {
     const std::string& path = arguments.positionals.front();
     for (const char* option : {"--cell", "--rep"})
         if (!arguments.has(option))
-            throw usage_error("replay: {} is missing: add for example --cell 1 --rep 0", option);
+            throw usage_error(
+                "replay: {} is missing (it says what is computed again): add for example --cell 1 --rep 0", option);
     validation::Database store = validation::open_store(path);
     validation::Study study;
     if (validation::holds_claims(store))

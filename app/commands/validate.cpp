@@ -180,10 +180,6 @@ int validate(const Arguments& arguments) {
     plan.tier = *find_enum<validation::Tier>(arguments.text("--tier"));
     plan.seed = seed_from(arguments, run.store_path);
     plan.claims = arguments.list("--claim");
-    if (arguments.positionals.empty())
-        for (const auto& option : dump_options())
-            if (const std::string name = long_name(option); arguments.has(name))
-                throw usage_error("{} is about dumps, and none is given: name one or more files", name);
     const Json settings = dump_settings(arguments);
     const ValidateStudy study =
         validate_study(plan, arguments.positionals, settings, {command_line(), arguments.has("--seed")});
@@ -263,7 +259,9 @@ Command validate_command() {
     const auto verdicts =
         in_group(verdicts_for_programs, {{"--strict", {}, "exit 3 when a claim is inconclusive"},
                                          {"--junit", file_with({".xml"}), "write the claims as JUnit XML"}});
-    options = joined({options, where, verdicts, dump_options()});
+    std::vector<OptionSpec> of_dumps = dump_options();
+    for (OptionSpec& option : of_dumps) option.needs = {{"DUMP"}, "it is about dumps"};
+    options = joined({options, where, verdicts, of_dumps});
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
             "blocks on each dump too",

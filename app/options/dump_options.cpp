@@ -144,14 +144,22 @@ ValueSpec dump_value(std::string shown) { return file_with(sim::dump_suffixes(),
 
 ValueSpec matrix_value() { return file_with(sim::matrix_suffixes(), sim::matrix_forms()); }
 
+/// The types of numbers that dumps are written with, by their names.
+static const std::vector<std::pair<std::string, sim::DType>>& written_types() {
+    static const std::vector<std::pair<std::string, sim::DType>> types = {
+        {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
+    return types;
+}
+
 OptionSpec dtype_option() {
-    return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "format of the numbers in the file", "f16"};
+    std::vector<std::string> names;
+    for (const auto& [name, type] : written_types()) names.push_back(name);
+    return {"--dtype", one_of(std::move(names)), "format of the numbers in the file", "f16"};
 }
 
 sim::DType read_dtype(const Arguments& arguments) {
-    static const std::map<std::string, sim::DType> types = {
-        {"f16", sim::DType::f16}, {"bf16", sim::DType::bf16}, {"f32", sim::DType::f32}, {"f64", sim::DType::f64}};
-    return types.at(arguments.text("--dtype"));
+    const auto& types = written_types();
+    return std::ranges::find(types, arguments.text("--dtype"), &std::pair<std::string, sim::DType>::first)->second;
 }
 
 }  // namespace spiked::app

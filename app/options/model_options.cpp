@@ -139,6 +139,15 @@ OptionSpec model_option() {
             "folder with config.json and safetensors of a Llama, Mistral, Qwen 2 or 3, or Phi-3 model"};
 }
 
+OptionSpec model_beside_dumps(const std::vector<OptionSpec>& of_dumps) {
+    OptionSpec model = model_option();
+    model.excludes = {{"DUMP"}, "either dumps are measured or a model"};
+    for (const OptionSpec& option : of_dumps)
+        if (option.key != block_option().key && option.key != "--tokens")
+            model.excludes.keys.push_back(long_name(option));
+    return model;
+}
+
 void require_model_and_tokens(const Arguments& arguments) {
     for (const char* option : {"--model", "--tokens"})
         if (!arguments.has(option))
@@ -165,21 +174,36 @@ OptionSpec documents_option() {
 }
 
 const std::vector<OptionSpec>& needle_options() {
+    const OtherOptions of_built_prompts{{"DUMP", "--prompts-file"}, "those have prompts of their own"};
     static const std::vector<OptionSpec> options = in_group(
         "Prompts with needles, for a model",
         {
             {.key = "--prompts-file",
              .value = file_with({".json"}),
              .help = "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers",
-             .excludes = {{"--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"},
-                          "the file has the prompts"}},
-            {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
-             "16"},
-            {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32"},
-            {"--prompts", whole("P", 1), "number of prompts, which are drawn from the seed", "64"},
-            {"--context", whole("TOKENS", 1),
-             "length of a prompt with its questions; by default the context of the model, or less if the filler is "
-             "shorter"},
+             .needs = {{"--model"}, "a model answers them"},
+             .excludes = {{"DUMP"}, "a dump has questions of its own"}},
+            {.key = "--needles",
+             .value = whole("N"),
+             .help = "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
+             .fallback = "16",
+             .excludes = of_built_prompts},
+            {.key = "--asked",
+             .value = whole("Q"),
+             .help = "largest number of needles that a prompt asks for",
+             .fallback = "32",
+             .excludes = of_built_prompts},
+            {.key = "--prompts",
+             .value = whole("P", 1),
+             .help = "number of prompts, which are drawn from the seed",
+             .fallback = "64",
+             .excludes = of_built_prompts},
+            {.key = "--context",
+             .value = whole("TOKENS", 1),
+             .help =
+                 "length of a prompt with its questions; by default the context of the model, or less if the filler "
+                 "is shorter",
+             .excludes = of_built_prompts},
             {"--exact-questions", {}, "compress only the context; the questions behind it stay exact"},
             {"--at-once",
              {},
@@ -188,11 +212,16 @@ const std::vector<OptionSpec>& needle_options() {
             {"--observe-questions",
              {},
              "evictions also see the attention of all questions, so that they know what will be asked"},
-            {"--filler", file_with({".npy"}),
-             "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]"},
-            {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"),
-             "token ids of the beginning, of a question, of keys and of values",
-             "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+            {.key = "--filler",
+             .value = file_with({".npy"}),
+             .help = "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]",
+             .excludes = of_built_prompts},
+            {.key = "--vocabulary",
+             .value = several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"),
+             .help = "token ids of the beginning, of a question, of keys and of values",
+             .fallback = "bos=0,ask=1,keys=512:1023,values=1024:1535",
+             .repeatable = true,
+             .excludes = of_built_prompts},
         });
     return options;
 }
@@ -238,8 +267,6 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
 }
 
 validation::AnswerPlan read_answer_plan(const Arguments& arguments) {
-    if (!arguments.has("--model"))
-        throw usage_error("--model is missing (it answers the prompts of --prompts-file): give the model's folder");
     return {.model = arguments.text("--model"),
             .prompts = arguments.text("--prompts-file"),
             .methods = read_methods(arguments),

@@ -17,6 +17,9 @@ void require_model_and_tokens(const Arguments& arguments);
 [[nodiscard]] OptionSpec documents_option();
 /// The options of prompts with needles.
 [[nodiscard]] const std::vector<OptionSpec>& needle_options();
+/// `--model` of a command that measures dumps or a model: it excludes dumps and these options of theirs, but for
+/// `--block` and `--tokens`, which a model has too.
+[[nodiscard]] OptionSpec model_beside_dumps(const std::vector<OptionSpec>& of_dumps);
 
 // Plans say in notes how much memory a pass takes, before the weights are read, and how long all of them take.
 

@@ -47,7 +47,7 @@ struct ValueSpec {
 
 /// Other options of the same command, and why it matters whether they are given: a phrase for messages.
 struct OtherOptions {
-    std::vector<std::string> keys = {};
+    std::vector<std::string> keys = {};  ///< `--bits`; a word without dashes, `DUMP`, means positional arguments
     std::string why = {};
 };
 

@@ -20,7 +20,8 @@ constexpr int largest_step = 64 * steps_per_octave;
 }  // namespace
 
 void check_causal(const CausalShape& shape, const CausalOptions& options) {
-    if (shape.columns == 0) throw usage_error("a matrix without columns cannot be coded");
+    if (shape.columns == 0)
+        throw usage_error("a matrix without columns is coded (it has no entries): give at least one column");
     if (!shape.scale_of.empty() && shape.scale_of.size() != shape.columns)
         throw precondition_error("scales of {} columns for {} columns", shape.scale_of.size(), shape.columns);
     if (options.freeze == 0 || options.freeze % causal_block != 0)
@@ -222,7 +223,8 @@ std::size_t CausalDecoder::state_bytes() const { return state_->bytes(); }
 
 CausalCode encode_causal(const arma::mat& rows, const CausalShape& shape, const CausalOptions& options,
                          const CausalSettings& settings) {
-    if (rows.n_rows == 0) throw usage_error("a matrix without rows cannot be coded");
+    if (rows.n_rows == 0)
+        throw usage_error("a matrix without rows is coded (it has no entries): give at least one row");
     CausalEncoder encoder(shape, options, settings, rows.row(0));
     CausalCode code{encoder.header(), {}, rows.n_rows};
     for (std::size_t t = 0; t < rows.n_rows; t += causal_block)
@@ -266,7 +268,7 @@ std::vector<std::uint8_t> CausalEncoder::encode_at(double bits, const arma::mat&
 
 CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShape& shape, const CausalOptions& options,
                             CausalSettings settings, double tolerance) {
-    if (rows.is_empty()) throw usage_error("a matrix without rows cannot be coded");
+    if (rows.is_empty()) throw usage_error("a matrix without rows is coded (it has no entries): give at least one row");
     const auto entries = static_cast<double>(rows.n_elem);
     const std::optional<double> spread = rms_octave(rows);
     // A short sequence bears a part of the overhead only: the header and the length of a block are for 128 tokens.

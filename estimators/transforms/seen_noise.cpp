@@ -67,7 +67,7 @@ KnownNoise restricted(const KnownCovariances& whole, const arma::uvec& kept_rows
 
 void reject_whole_counts(const SpectralMethod& method, double share_seen) {
     for (const Transform& transform : method.transforms)
-        if (transform.name == "biwhiten")
+        if (transform.whole_counts)
             throw usage_error(
                 "{}: biwhiten without options is for whole Poisson counts (entries are missing, and those seen are "
                 "divided by their probability): write biwhiten:fit, or biwhiten:b={:.4g}:c={:.4g}",

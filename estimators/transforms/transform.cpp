@@ -16,6 +16,7 @@ struct TransformFamily {
     using Enter = decltype(Transform::enter);
     EstimatorEntry entry;
     Enter (*make)(const NameOptions& named, const KnownNoise& known);
+    bool whole_counts = false;  ///< Transform::whole_counts, where its name has no options
 };
 
 namespace {
@@ -100,7 +101,8 @@ const Registry<TransformFamily>& transform_families() {
                  "0"},
                 {"fit", {}, "find b and c in the block, from the law of its singular values"}},
                "Landa, Zhang & Kluger 2022"}},
-             make_biwhiten},
+             make_biwhiten,
+             true},
             {{{"clip",
                "transform around an estimator, as in clip+tw-test, for noise of heavy tails: outlying entries of the "
                "residual are drawn in, and the signal is kept",
@@ -144,7 +146,10 @@ TransformSpec transform_spec(std::string_view text) {
 const EstimatorEntry& TransformSpec::entry() const { return family->entry; }
 
 Transform TransformSpec::make(const KnownNoise& known) const {
-    return {named.text(), family->make(named, known), entry().takes_noise_law && !known.empty()};
+    return {.name = named.text(),
+            .enter = family->make(named, known),
+            .exact = entry().takes_noise_law && !known.empty(),
+            .whole_counts = family->whole_counts && named.text() == entry().name};
 }
 
 }  // namespace spiked::estimators

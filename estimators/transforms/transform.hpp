@@ -24,7 +24,8 @@ struct WhiteCoordinates {
 struct Transform {
     std::string name;  ///< as written
     std::function<WhiteCoordinates(AnalysedBlock& block)> enter;
-    bool exact = false;  ///< the noise is exactly white after the transform, because its law is known
+    bool exact = false;         ///< the noise is exactly white after the transform, because its law is known
+    bool whole_counts = false;  ///< it takes the variance of an entry to be its mean
 };
 
 /// `whiten[:diagonal|:full]`  by A and B where they are known (if only one is, the other is the identity);

@@ -1,5 +1,7 @@
 #include "sim/kv/dump_formats.hpp"
 
+#include "sim/kv/dump_completeness.hpp"
+
 namespace spiked::sim {
 
 const Registry<DumpFormat>& dump_formats() {
@@ -47,7 +49,9 @@ const Registry<DumpFormat>& dump_formats() {
              "mlx-lm, save_prompt_cache",
              {"{layer}.{side}", "layers.{layer}.{side}"},
              {"batch,head,token,dim"},
-             "1."},
+             "1.",
+             "",
+             other_cache_of_mlx},
             {"stacked",
              "all layers in one tensor a side",
              {"{side}", "{side}_cache", "past_{side}"},

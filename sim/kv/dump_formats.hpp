@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "core/text/registry.hpp"
+#include "sim/io/safetensors.hpp"
+#include "sim/io/tensor_container.hpp"
 
 namespace spiked::sim {
 
@@ -15,6 +17,8 @@ struct DumpFormat {
     std::vector<std::string> layouts;
     std::string metadata_prefix = {};  ///< in front of the keys that users give to the program
     std::string advice = {};           ///< behind the message that no layout fits
+    /// Why a tensor of this layer is no cache of all tokens; empty where it is one. Null: every tensor is one.
+    std::string (*unfit)(const Metadata& metadata, std::size_t layer, const StoredTensor& held) = nullptr;
 };
 
 /// Every format that is known by name.

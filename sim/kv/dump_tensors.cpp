@@ -253,8 +253,8 @@ private:
     /// Throws Unfit.
     void require_fit(const NamePattern& pattern, const NamedPlace& place) const {
         const auto& held = file_.tensors()[place.index];
-        if (format_ != nullptr && format_->name == "mlx" && place.layer)
-            if (const auto why = other_cache_of_mlx(file_.metadata(), *place.layer, held); !why.empty())
+        if (format_ != nullptr && format_->unfit != nullptr && place.layer)
+            if (const auto why = format_->unfit(file_.metadata(), *place.layer, held); !why.empty())
                 throw Unfit("layer {} {} (tensor {}): store a cache that keeps every token", *place.layer, why,
                             in_quotes(held.name));
         if (!holds_numbers_or_codes(held)) throw Unfit("{}", unread_type_text(held));

@@ -24,10 +24,6 @@ using Numbers = CovarianceKind::Numbers;
 
 const CovarianceKind& kind_of(const CovarianceSpec& spec) { return covariance_kinds().named(spec.kind); }
 
-std::string basis_of(const CovarianceSpec& spec, const CovarianceKind& kind) {
-    return spec.basis.empty() ? kind.default_basis() : covariance_bases().named(spec.basis).name;
-}
-
 Numbers parameters_of(const CovarianceSpec& spec, const CovarianceKind& kind) {
     const std::vector<std::string> legal = kind.parameters();
     const std::string& name_of_kind = kind.entry.name;
@@ -68,23 +64,30 @@ arma::mat cosine_basis(std::size_t size) {
 
 }  // namespace
 
-const Registry<RegistryEntry>& covariance_bases() {
-    static const Registry<RegistryEntry> table(
+const Registry<CovarianceBasis>& covariance_bases() {
+    static const Registry<CovarianceBasis> table(
         "basis",
-        {{"identity",
-          "a diagonal matrix, largest eigenvalue first; those of the kind exponential in the order of its formula"},
-         {"haar", "a random rotation, one for each cell and side", {}, "Stewart 1980", {"orthogonal"}},
-         {"toeplitz",
-          "ar1, toeplitz: the Toeplitz matrix itself; other kinds: cosines (DCT-II), largest eigenvalue on the lowest "
-          "frequency",
-          {},
-          "Ahmed, Natarajan & Rao 1974"}});
+        {{{"identity",
+           "a diagonal matrix, largest eigenvalue first; those of the kind exponential in the order of its formula"}},
+         {{"haar", "a random rotation, one for each cell and side", {}, "Stewart 1980", {"orthogonal"}},
+          [](std::size_t size, const stream::Stream& random) { return stream::haar_frame(random, size, size); }},
+         {{"toeplitz",
+           "ar1, toeplitz: the Toeplitz matrix itself; other kinds: cosines (DCT-II), largest eigenvalue on the lowest "
+           "frequency",
+           {},
+           "Ahmed, Natarajan & Rao 1974"},
+          [](std::size_t size, const stream::Stream&) { return cosine_basis(size); },
+          true}});
     return table;
+}
+
+const CovarianceBasis& basis_of(const CovarianceSpec& spec) {
+    return covariance_bases().named(spec.basis.empty() ? kind_of(spec).default_basis() : spec.basis);
 }
 
 void check_covariance(const CovarianceSpec& spec) {
     const CovarianceKind& kind = kind_of(spec);
-    (void)basis_of(spec, kind);
+    (void)basis_of(spec);
     const Numbers parameters = parameters_of(spec, kind);
     constexpr std::size_t any_size = 2;
     if (!kind.reads_file()) (void)kind.law(parameters, any_size);
@@ -92,7 +95,6 @@ void check_covariance(const CovarianceSpec& spec) {
 
 theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t size) {
     const CovarianceKind& kind = kind_of(spec);
-    (void)basis_of(spec, kind);
     const Numbers parameters = parameters_of(spec, kind);
     // The cells of a sweep need few different laws many times.
     constexpr std::size_t largest_cached = 4096;
@@ -116,18 +118,18 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
 Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, MatrixSide side,
                             const stream::StudySeed& seed, std::string_view cell) {
     const CovarianceKind& kind = kind_of(spec);
-    const std::string basis = basis_of(spec, kind);
+    const CovarianceBasis& basis = basis_of(spec);
     const theory::Spectrum spectrum = covariance_spectrum(spec, size);
     const Numbers parameters = parameters_of(spec, kind);
     if (kind.white) return Covariance::identity(size);
-    if (basis == "toeplitz" && kind.first_column != nullptr)
+    if (basis.toeplitz && kind.first_column != nullptr)
         return Covariance::toeplitz(spectrum, kind.first_column(parameters, size));
-    if (basis == "identity" && kind.diagonal != nullptr) return kind.diagonal(parameters, size);
+    const bool diagonal = basis.vectors == nullptr;
+    if (diagonal && kind.diagonal != nullptr) return kind.diagonal(parameters, size);
     const arma::vec eigenvalues = expand(spectrum, size);
-    if (basis == "identity" || spectrum.atoms().size() == 1) return Covariance::diagonal(eigenvalues);
-    if (basis == "toeplitz") return Covariance::on_basis(eigenvalues, cosine_basis(size));
+    if (diagonal || spectrum.atoms().size() == 1) return Covariance::diagonal(eigenvalues);
     const auto role = side == MatrixSide::row ? stream::Role::row_basis : stream::Role::column_basis;
-    return Covariance::on_basis(eigenvalues, stream::haar_frame(stream::Stream(seed, cell, role, 0), size, size));
+    return Covariance::on_basis(eigenvalues, basis.vectors(size, stream::Stream(seed, cell, role, 0)));
 }
 
 /// The covariance matrix, or its diagonal, in a file.

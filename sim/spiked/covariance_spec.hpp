@@ -20,7 +20,16 @@ struct CovarianceSpec {
     std::string basis;                         ///< empty: the default of the kind
 };
 
-[[nodiscard]] const Registry<RegistryEntry>& covariance_bases();
+/// The eigenvectors of a covariance matrix.
+struct CovarianceBasis : RegistryEntry {
+    /// The vectors as columns, in decreasing order of the eigenvalues; null: unit vectors, so that the matrix is
+    /// diagonal.
+    arma::mat (*vectors)(std::size_t size, const stream::Stream& random) = nullptr;
+    bool toeplitz = false;  ///< a kind with a first column is the Toeplitz matrix itself
+};
+[[nodiscard]] const Registry<CovarianceBasis>& covariance_bases();
+/// The basis that is named, or the default one of the kind. Throws usage_error for an unknown name.
+[[nodiscard]] const CovarianceBasis& basis_of(const CovarianceSpec& spec);
 
 /// Throws usage_error on errors that do not depend on the size: an unknown kind, basis or parameter, a missing
 /// parameter, one out of range. Reads no file.

@@ -7,6 +7,7 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
+#include "sim/io/file_formats.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -52,10 +53,13 @@ SpectrumSpec parsed_numbers(const std::string& spec, const CovarianceKind& kind,
 }  // namespace
 
 SpectrumSpec spectrum_spec(const std::string& spec) {
-    for (const auto& [suffix, kind] :
-         {std::pair(".csv", "file"), std::pair(".tsv", "file"), std::pair(".txt", "file"), std::pair(".npy", "sample")})
-        if (spec.ends_with(suffix) && spec.find(':') == std::string::npos)
-            throw usage_error("spectrum \"{}\" is a file name only: write {}:{}", spec, kind, spec);
+    for (const auto& suffix : matrix_suffixes())
+        if (spec.ends_with(suffix) && spec.find(':') == std::string::npos) {
+            // A table of text holds eigenvalues, any other file more often the sample.
+            const bool table = suffix == ".csv" || suffix == ".tsv" || suffix == ".txt";
+            throw usage_error("spectrum \"{}\" is a file name only: write {}:{}", spec, table ? "file" : "sample",
+                              spec);
+        }
     const auto parts = split(spec, ':');
     const CovarianceKind& kind = covariance_kinds().named(parts.front(), "spectrum");
     if (!kind.reads_file()) return parsed_numbers(spec, kind, parts);

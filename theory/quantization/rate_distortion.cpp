@@ -148,8 +148,9 @@ double water_filled_distortion(std::span<const NormalChannel> channels, double r
     powers.reserve(channels.size() * frequencies);
     for (const auto& [variance, r] : channels) {
         if (!(variance >= 0.0) || !std::isfinite(variance) || !(std::abs(r) < 1.0))
-            throw usage_error("a channel has the variance {} and the correlation {} (at least 0; between -1 and 1)",
-                              variance, r);
+            throw usage_error(
+                "a channel has the variance {} and the correlation {}: give at least 0, and a number between -1 and 1",
+                variance, r);
         for (std::size_t j = 0; j < frequencies; ++j) {
             const double angle = std::numbers::pi * (static_cast<double>(j) + 0.5) / static_cast<double>(frequencies);
             powers.push_back(variance * (1.0 - r * r) / (1.0 - 2.0 * r * std::cos(angle) + r * r));

@@ -29,7 +29,9 @@ std::vector<std::vector<double>> water_filled_errors(const arma::mat& rows, cons
     arma::vec variances;
     arma::mat components;
     if (!arma::eig_sym(variances, components, arma::mat(centred.t() * centred / static_cast<double>(rows.n_rows))))
-        throw input_error("the covariance of a head has no eigenvalues (its entries differ too much in size)");
+        throw input_error(
+            "the covariance of a head has no eigenvalues (its entries differ too much in size): leave the head out "
+            "with --heads");
     const arma::mat coordinates = centred * components;
     const arma::mat before = coordinates.head_rows(rows.n_rows - 1);
     const arma::rowvec products = arma::sum(coordinates.tail_rows(rows.n_rows - 1) % before, 0);

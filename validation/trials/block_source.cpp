@@ -50,8 +50,7 @@ Json spiked_json(const SpikedPoint& point) {
 }
 
 bool is_diagonal(const sim::CovarianceSpec& spec) {
-    const sim::CovarianceKind& kind = sim::covariance_kinds().named(spec.kind);
-    return kind.white || (spec.basis.empty() ? kind.default_basis() : spec.basis) == "identity";
+    return sim::covariance_kinds().named(spec.kind).white || sim::basis_of(spec).vectors == nullptr;
 }
 
 theory::SeparableLaw law_of(const SpikedPoint& point, double signal_square) {

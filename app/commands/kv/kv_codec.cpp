@@ -159,8 +159,9 @@ int decode(const Arguments& arguments) {
 constexpr std::uint64_t most_golden_bytes = 1 << 24;
 
 int golden(const Arguments& arguments) {
-    if (arguments.has("--write") == arguments.has("--verify"))
-        throw usage_error("kv golden does one of two things: give --write FILE or --verify FILE");
+    if (!arguments.has("--write") && !arguments.has("--verify"))
+        throw usage_error(
+            "kv golden: no file is given (it is written, or verified): add --write FILE or --verify FILE");
     const bool writes = arguments.has("--write");
     const std::string path = arguments.text(writes ? "--write" : "--verify");
     std::size_t count = 0;
@@ -242,7 +243,10 @@ Command kv_golden_command() {
             {},
             0,
             0,
-            {{"--write", file_with({".json"}), "write the test vectors"},
+            {{.key = "--write",
+              .value = file_with({".json"}),
+              .help = "write the test vectors",
+              .excludes = {{"--verify"}, "one writes a file, the other reads it"}},
              {"--verify", file_with({".json"}), "compute them again and compare; exit 1 names the first that differs"}},
             golden};
 }

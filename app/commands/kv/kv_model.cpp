@@ -95,14 +95,8 @@ int answers_study(const Arguments& arguments, const validation::AnswerPlan& plan
 
 /// `kv retrieve --prompts-file`.
 int answer(const Arguments& arguments) {
-    if (!arguments.positionals.empty())
-        throw usage_error("{} and --prompts-file exclude each other (a dump has questions of its own): leave one out",
-                          arguments.positionals.front());
     validation::AnswerPlan plan = read_answer_plan(arguments);
-    if (arguments.has("--plot")) {
-        (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
-        keep_apart(arguments.text("--plot"), plan.prompts);
-    }
+    keep_apart(arguments.text("--plot"), plan.prompts);
     if (arguments.has("--output")) return answers_study(arguments, plan);
     validation::GeneratedAnswers found;
     {
@@ -123,19 +117,9 @@ int retrieve(const Arguments& arguments) {
     plan.dumps = arguments.positionals;
     if (plan.dumps.empty() && !arguments.has("--model"))
         throw usage_error("neither dumps nor --model: name dumps with needles, or the folder of a retrieval model");
-    if (!plan.dumps.empty())
-        for (const char* option :
-             {"--model", "--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"})
-            if (arguments.has(option))
-                throw usage_error(
-                    "{} belongs to prompts that are built for a model, and {} brings its own: leave one of them out",
-                    option, plan.dumps.front());
     plan.dump = read_dump_options(arguments);
     read_needles(arguments, plan);
-    if (arguments.has("--plot")) {
-        (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
-        for (const auto& dump : plan.dumps) keep_apart(arguments.text("--plot"), dump);
-    }
+    for (const auto& dump : plan.dumps) keep_apart(arguments.text("--plot"), dump);
     plan.last_layer_only = arguments.text("--layers") == "last";
     if (!plan.dumps.empty() && arguments.has("--layers") && !plan.last_layer_only)
         throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
@@ -219,7 +203,7 @@ Command kv_dump_command() {
 
 Command kv_retrieve_command() {
     std::vector<OptionSpec> options = {
-        model_option(),
+        model_beside_dumps(storage_options()),
         model_method_option(),
         several_bits_option("1,2,3"),
         budget_option(),

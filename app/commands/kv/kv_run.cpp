@@ -175,11 +175,7 @@ int frontier(const Arguments& arguments) {
         throw usage_error("--metric {} is of keys and --side value leaves them out: leave one of them out", metric);
     std::optional<double> at;
     if (arguments.has("--at")) at = arguments.number("--at");
-    if (arguments.has("--plot")) {
-        const std::string picture = arguments.text("--plot");
-        (void)reports::picture_format(picture);  // before anything runs
-        for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
-    }
+    for (const auto& dump : arguments.positionals) keep_apart(arguments.text("--plot"), dump);
     const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+tcq"}, metric != metrics.front()};
     const auto print = [&](validation::Database& store, const std::vector<std::string>& notes) {
         const validation::KvTable table = kv_table(store);
@@ -210,11 +206,8 @@ int frontier(const Arguments& arguments) {
 
 /// The options of `kv frontier --model`.
 std::vector<OptionSpec> options_of_a_model() {
-    OptionSpec model = model_option();
-    model.excludes = {{"--attention", "--calibrate", "--residual"}, "it is of dumps"};
-    for (const OptionSpec& option : dump_options())
-        if (option.key != block_option().key && option.key != "--tokens")
-            model.excludes.keys.push_back(long_name(option));
+    OptionSpec model = model_beside_dumps(dump_options());
+    for (const char* key : {"--attention", "--calibrate", "--residual"}) model.excludes.keys.emplace_back(key);
     OptionSpec documents = documents_option();
     documents.needs = {{"--model", "--tokens"}, "it counts the texts of a model"};
     OptionSpec budget = budget_option();
@@ -243,7 +236,7 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
                      fmt::join(estimators::calibrated_caches(), ", ")),
          "", true},
         residual_option(),
-        {"--attention", one_of({"causal", "bidirectional", "none"}),
+        {"--attention", one_of<validation::AttentionMode>(),
          "keys that a query attends to, for files that do not say it (without it, attention is not measured); none: do "
          "not measure attention"},
     };

@@ -87,7 +87,7 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_EQ(drawn.out.find("in brackets"), std::string::npos);
     const Outcome rejected = retrieve(dump, "--context 100");
     EXPECT_EQ(rejected.code, 2);
-    EXPECT_NE(rejected.err.find("--context belongs to prompts that are built"), std::string::npos) << rejected.err;
+    EXPECT_NE(rejected.err.find("DUMP and --context exclude each other"), std::string::npos) << rejected.err;
 }
 
 /// The errors of differences between methods are computed from paired differences by prompt.
