@@ -36,17 +36,14 @@ void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) 
     if (!details.empty()) name += "<small>" + details + "</small>";
     const std::string reason =
         check.reason.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", escape(check.reason));
-    const std::string control = check.control == "fail"   ? "fails, as it should"
-                                : check.control == "pass" ? "passes: no power"
-                                                          : "inconclusive";
-    table.add(
-        {verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
-         with_error(check.estimate, check.standard_error), stated(check),
-         std::isnan(check.expected) ? Html("") : Html::raw("&plusmn;" + escape(with_digits(check.margin, 3))),
-         fmt::format("{} \u2026 {}", four_digits(check.low), four_digits(check.high)), with_digits(check.detectable, 2),
-         std::to_string(check.n),
-         Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(four_digits(check.control_expected))))},
-        fmt::format("{}check-{}", place.prefix, check.id));
+    table.add({verdict_mark(std::string(name_of(check.verdict))), Html::raw(name),
+               Html::raw(escape(check.cell) + reason), with_error(check.estimate, check.standard_error), stated(check),
+               std::isnan(check.expected) ? Html("") : Html::raw("&plusmn;" + escape(with_digits(check.margin, 3))),
+               fmt::format("{} \u2026 {}", four_digits(check.low), four_digits(check.high)),
+               with_digits(check.detectable, 2), std::to_string(check.n),
+               Html::raw(fmt::format("{}<small>predicts {}</small>", control_text(check.control),
+                                     escape(four_digits(check.control_expected))))},
+              fmt::format("{}check-{}", place.prefix, check.id));
 }
 
 }  // namespace
@@ -74,10 +71,10 @@ std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, 
     for (const auto& check : checks) {
         if (!cells.contains(check.cell_id)) {
             ++hidden;
-            if (check.verdict != "pass") ++hidden_bad;
+            if (check.verdict != validation::Verdict::pass) ++hidden_bad;
             continue;
         }
-        const bool fold = check.verdict == "pass" && ++passes > passes_unfolded;
+        const bool fold = check.verdict == validation::Verdict::pass && ++passes > passes_unfolded;
         add_check(fold ? passed : open, check, place);
     }
     const auto cards = [](const HtmlTable& table) { return "<div class=\"checks\">\n" + table.html() + "</div>\n"; };

@@ -89,7 +89,7 @@ public:
     [[nodiscard]] validation::VerdictCounts counts() const { return count_checks(checks_); }
     /// The worst check; null where all passed.
     [[nodiscard]] const CheckRow* worst() const {
-        return checks_.empty() || checks_.front().verdict == "pass" ? nullptr : &checks_.front();
+        return checks_.empty() || checks_.front().verdict == validation::Verdict::pass ? nullptr : &checks_.front();
     }
     /// A paragraph on the worst check; empty where all checks passed. Call it after html().
     [[nodiscard]] std::string worst_check_markup(const std::string& where) const {
@@ -101,7 +101,7 @@ public:
                 ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first->id, escape(first->check))
                 : escape(first->check),
             escape(first->cell), escape(with_error(first->estimate, first->standard_error)), escape(stated(*first)),
-            escape(first->reason.empty() ? first->verdict : first->reason));
+            escape(first->reason.empty() ? std::string(name_of(first->verdict)) : first->reason));
     }
     [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }
 

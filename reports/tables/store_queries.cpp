@@ -19,7 +19,12 @@ namespace {
 using validation::Database;
 using validation::Statement;
 
-int severity(const std::string& verdict) { return verdict == "fail" ? 0 : verdict == "inconclusive" ? 1 : 2; }
+using validation::Verdict;
+
+int severity(Verdict verdict) { return verdict == Verdict::fail ? 0 : verdict == Verdict::inconclusive ? 1 : 2; }
+
+/// The verdict that a store states. Other texts than those that are written decide nothing.
+Verdict stored_verdict(const std::string& text) { return find_enum<Verdict>(text).value_or(Verdict::inconclusive); }
 
 }  // namespace
 
@@ -141,8 +146,8 @@ std::vector<CheckRow> read_checks(Database& store) {
         row.n = query.integer(15);
         row.needed = query.integer(16);
         row.control_expected = query.real(17);
-        row.control = query.text(18);
-        row.verdict = query.text(19);
+        row.control = stored_verdict(query.text(18));
+        row.verdict = stored_verdict(query.text(19));
         row.reason = query.text(20);
         row.allowed_low = query.real(21);
         row.allowed_high = query.real(22);
@@ -164,6 +169,12 @@ double CheckRow::margins_off(double number) const {
     return off < 0.0 ? 0.0 : off;
 }
 
+std::string_view control_text(Verdict control) {
+    return control == Verdict::fail   ? "fails, as it should"
+           : control == Verdict::pass ? "passes: no power"
+                                      : "inconclusive";
+}
+
 std::string stated_region(double low, double high) {
     if (std::isinf(low)) return fmt::format("at most {:.4g}", high);
     return std::isinf(high) ? fmt::format("at least {:.4g}", low) : fmt::format("{:.4g} to {:.4g}", low, high);
@@ -177,7 +188,7 @@ std::string stated(const CheckRow& check) {
 bool farther_off(const CheckRow& a, const CheckRow& b) {
     const auto sort_key = [](const CheckRow& row) {
         const double off = row.margins_off(row.estimate);
-        return std::pair(severity(row.verdict), row.verdict == "pass" || std::isnan(off) ? 0.0 : -off);
+        return std::pair(severity(row.verdict), row.verdict == Verdict::pass || std::isnan(off) ? 0.0 : -off);
     };
     return sort_key(a) < sort_key(b);
 }
@@ -185,7 +196,9 @@ bool farther_off(const CheckRow& a, const CheckRow& b) {
 validation::VerdictCounts count_checks(const std::vector<CheckRow>& checks) {
     validation::VerdictCounts counts;
     for (const auto& check : checks)
-        ++(check.verdict == "pass" ? counts.passed : check.verdict == "fail" ? counts.failed : counts.inconclusive);
+        ++(check.verdict == Verdict::pass   ? counts.passed
+           : check.verdict == Verdict::fail ? counts.failed
+                                            : counts.inconclusive);
     return counts;
 }
 

@@ -8,6 +8,7 @@
 #include "core/text/json.hpp"
 #include "validation/engine/judge.hpp"
 #include "validation/statistics/moments.hpp"
+#include "validation/statistics/verdict.hpp"
 #include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
@@ -62,8 +63,8 @@ struct CheckRow {
     std::int64_t n = 0;
     std::int64_t needed = 0;  ///< replicates for a decision; 0 where unknown
     double control_expected = 0.0;
-    std::string control;  ///< pass | fail | inconclusive
-    std::string verdict;
+    validation::Verdict control = validation::Verdict::inconclusive;  ///< fail where the check has power
+    validation::Verdict verdict = validation::Verdict::inconclusive;
     std::string reason;
 
     /// The margin; for a region with one end the distance of the control from that.
@@ -72,6 +73,8 @@ struct CheckRow {
     /// at the control, and at least 0.
     [[nodiscard]] double margins_off(double number) const;
 };
+/// What a verdict on the control says of the check: `fails, as it should`.
+[[nodiscard]] std::string_view control_text(validation::Verdict control);
 /// `0.2 to 0.4`, `at most 0.4` or `at least 0.2`: bounds as they were stated.
 [[nodiscard]] std::string stated_region(double low, double high);
 /// The predicted number, `0.7525`, or the region of a claim that has none.

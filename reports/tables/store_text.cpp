@@ -36,16 +36,14 @@ std::string checks_text(validation::Database& store) {
         rows.add({check.k > 0 ? fmt::format("{} k={}", name, check.k) : name, check.cell + note,
                   with_error(check.estimate, check.standard_error), stated(check),
                   std::isnan(check.expected) ? "" : "+-" + with_digits(check.margin, 3),
-                  with_digits(check.detectable, 2), check.verdict,
-                  check.control == "pass"   ? "passes: no power"
-                  : check.control == "fail" ? "fails, as it should"
-                                            : "inconclusive"});
+                  with_digits(check.detectable, 2), std::string(name_of(check.verdict)),
+                  std::string(control_text(check.control))});
     };
     // For each claim, metric and spike: the number of passes, and the one whose interval comes closest to its margin.
     std::vector<std::pair<std::size_t, const CheckRow*>> passed;
     std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> index_of;
     for (const auto& check : checks) {
-        if (check.verdict != "pass" || !folds) {
+        if (check.verdict != validation::Verdict::pass || !folds) {
             add(check, "");
             continue;
         }
