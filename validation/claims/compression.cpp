@@ -6,9 +6,9 @@
 
 #include "estimators/compressors/compressor.hpp"
 #include "theory/quantization/lloyd_max.hpp"
-#include "validation/claims/block_criteria.hpp"
-#include "validation/claims/fixture.hpp"
-#include "validation/claims/printed_tables.hpp"
+#include "validation/claims/parts/block_criteria.hpp"
+#include "validation/claims/parts/fixture.hpp"
+#include "validation/claims/parts/printed_tables.hpp"
 
 // Claims on the costs and savings of compression in stored bits.
 

@@ -4,7 +4,7 @@
 
 #include "core/runtime/call_once.hpp"
 #include "sim/kv/dump_view.hpp"
-#include "validation/claims/block_criteria.hpp"
+#include "validation/claims/parts/block_criteria.hpp"
 #include "validation/claims/spectrum_gain.hpp"
 
 // What a transform code gains over TurboQuant on the heads of a dump, and what their spectra predict.

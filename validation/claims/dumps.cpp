@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "sim/kv/dump_view.hpp"
-#include "validation/claims/block_criteria.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/block_criteria.hpp"
+#include "validation/claims/parts/fixture.hpp"
 #include "validation/claims/spectrum_gain.hpp"
 #include "validation/kv/open_dumps.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "estimators/inference/spike_intervals.hpp"
 #include "estimators/spectral/spectral_estimator.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on how sure one matrix makes: intervals of a component, and the level of a rank rule.
 

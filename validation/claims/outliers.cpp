@@ -6,7 +6,7 @@
 
 #include "theory/laws/support_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on the eigenvalues of S~ S~^T: outlier locations, detection threshold, eigenvalue sticking.
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "theory/laws/spiked_covariance.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on the principal components of samples of a covariance with one spike (Johnstone's model).
 

@@ -8,7 +8,7 @@
 #include "sim/spiked/entry_law.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 #include "theory/quantization/rate_distortion.hpp"
-#include "validation/claims/coded_rows.hpp"
+#include "validation/claims/parts/coded_rows.hpp"
 
 // Claims on tq-mse for given rows.
 

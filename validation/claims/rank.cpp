@@ -5,7 +5,7 @@
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/spectral/spectral_estimator.hpp"
 #include "theory/laws/finite_size.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on estimated ranks, and on components that no rule based on singular values alone can detect.
 

@@ -6,7 +6,7 @@
 
 #include "estimators/spectral/eoptshrink.hpp"
 #include "theory/laws/tracy_widom.hpp"
-#include "validation/claims/denoised.hpp"
+#include "validation/claims/parts/denoised.hpp"
 
 // Parts 1 and 2 of the proposition on the residual R = S~ - S^: its spectrum and its norm.
 

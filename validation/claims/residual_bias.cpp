@@ -3,7 +3,7 @@
 #include "core/text/enum_names.hpp"
 #include "estimators/quantizers/quantizer_table.hpp"
 #include "theory/quantization/lloyd_max.hpp"
-#include "validation/claims/denoised.hpp"
+#include "validation/claims/parts/denoised.hpp"
 
 // Part 3 of the proposition on the residual: the bias of inner products with coded rows.
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "validation/claims/denoised.hpp"
+#include "validation/claims/parts/denoised.hpp"
 
 // Statements in the proof of the proposition on the residual.
 

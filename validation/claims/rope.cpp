@@ -2,8 +2,8 @@
 
 #include "sim/kv/kv_like.hpp"
 #include "sim/random/permutation.hpp"
-#include "validation/claims/block_criteria.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/block_criteria.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // The claim on the rotary embedding and the order of tokens, on simulated keys.
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "estimators/rotations/row_rotation.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on rows of the noise and of the residual: norms, largest coordinates, the law of the sphere.
 

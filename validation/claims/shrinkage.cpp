@@ -8,7 +8,7 @@
 #include "estimators/spectral/empirical_law.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "theory/laws/bulk_distribution.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on eOptShrink with known rank: shrunk values, bulk edge, noise law.
 

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "estimators/quantizers/sign_sketch.hpp"
-#include "validation/claims/coded_rows.hpp"
+#include "validation/claims/parts/coded_rows.hpp"
 
 // Claims on the sign sketch (QJL) and on tq-prod, which has one.
 

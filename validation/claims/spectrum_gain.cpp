@@ -9,7 +9,7 @@
 #include "estimators/quantizers/quantizer_table.hpp"
 #include "sim/random/haar.hpp"
 #include "sim/random/permutation.hpp"
-#include "validation/claims/coded_rows.hpp"
+#include "validation/claims/parts/coded_rows.hpp"
 
 // The claim that the spectrum of rows predicts what a transform code gains over TurboQuant.
 

@@ -3,7 +3,7 @@
 
 #include "theory/laws/tracy_widom.hpp"
 #include "theory/symmetric/spiked_wigner.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on symmetric matrices with spikes of both signs (the spiked Wigner model).
 

@@ -5,7 +5,7 @@
 #include <complex>
 
 #include "theory/laws/bulk_distribution.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims on the singular vectors of S~ and Z: overlaps with the signal and delocalisation.
 

@@ -3,7 +3,7 @@
 
 #include "estimators/spectral/gavish_donoho.hpp"
 #include "estimators/spectral/noise_level.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Claims of methods for white noise: the noise level from singular values, and the hard threshold.
 

@@ -11,7 +11,7 @@
 #include "core/text/registry.hpp"
 #include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/row_scale.hpp"
-#include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/groups/kivi.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/svd/cuda/decomposition_pipeline.hpp"
 #include "theory/quantization/lloyd_max.hpp"

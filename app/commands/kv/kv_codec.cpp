@@ -19,7 +19,7 @@
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/golden_vectors.hpp"
-#include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/groups/kivi.hpp"
 #include "reports/tables/kv_report.hpp"
 #include "validation/trials/device_trials.hpp"
 

@@ -1,4 +1,4 @@
-#include "estimators/quantizers/microscaling.hpp"
+#include "estimators/quantizers/groups/microscaling.hpp"
 
 #include <gtest/gtest.h>
 

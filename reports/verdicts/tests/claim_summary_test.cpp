@@ -7,7 +7,7 @@
 
 #include "reports/page/claim_page.hpp"
 #include "reports/tables/claim_report.hpp"
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 namespace spiked::reports {
 namespace {

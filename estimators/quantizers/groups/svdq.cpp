@@ -6,7 +6,7 @@
 #include "core/runtime/error.hpp"
 #include "estimators/coding/fp16_entries.hpp"
 #include "estimators/quantizers/common_specs.hpp"
-#include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/groups/kivi.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 #include "estimators/svd/decomposition.hpp"
 

@@ -2,7 +2,7 @@
 #include <armadillo>
 #include <string_view>
 
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Rows that are quantized, for the claims on quantizers (quantizers.cpp) and on sketches (sketches.cpp).
 namespace spiked::validation {

@@ -1,4 +1,4 @@
-#include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/groups/kivi.hpp"
 
 #include "estimators/quantizers/common_specs.hpp"
 

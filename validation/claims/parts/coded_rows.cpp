@@ -1,4 +1,4 @@
-#include "validation/claims/coded_rows.hpp"
+#include "validation/claims/parts/coded_rows.hpp"
 
 #include "estimators/quantizers/quantizer_table.hpp"
 #include "sim/spiked/entry_law.hpp"

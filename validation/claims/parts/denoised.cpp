@@ -1,4 +1,4 @@
-#include "validation/claims/denoised.hpp"
+#include "validation/claims/parts/denoised.hpp"
 
 namespace spiked::validation {
 

@@ -4,7 +4,7 @@
 #include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/vector_outliers.hpp"
 #include "estimators/quantizers/common_specs.hpp"
-#include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/groups/kivi.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 #include "estimators/svd/decomposition.hpp"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 // Denoised blocks for the claims on the residual R = S~ - S^ (residual.cpp, residual_bias.cpp, residual_proof.cpp).
 namespace spiked::validation {

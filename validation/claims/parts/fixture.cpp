@@ -1,4 +1,4 @@
-#include "validation/claims/fixture.hpp"
+#include "validation/claims/parts/fixture.hpp"
 
 #include <algorithm>
 #include <cmath>

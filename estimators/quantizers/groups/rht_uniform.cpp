@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "estimators/quantizers/common_specs.hpp"
-#include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/groups/kivi.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 
 namespace spiked::estimators {
