@@ -43,7 +43,7 @@ public:
         LowRank signal;     ///< its columns are only nearly orthonormal
         std::size_t bytes;  ///< as in Read
     };
-    /// The same in factors.
+    /// Reads the low-rank part as its factors, without multiplying them.
     [[nodiscard]] ReadFactors read_factors(std::span<const std::uint8_t> bytes, std::size_t rows,
                                            std::size_t columns) const;
 

@@ -10,9 +10,9 @@ namespace spiked::reports {
 
 /// Quantiles of the largest noise eigenvalue.
 [[nodiscard]] Json quantiles_json(const theory::FiniteSize& finite, Eigenvalue edge);
-/// Its mean, standard deviation and quantiles.
+/// Mean, standard deviation and quantiles of the largest noise eigenvalue.
 [[nodiscard]] std::string top_noise_text(const theory::FiniteSize& finite, Eigenvalue edge);
-/// The same with rank rules and the spread of spikes.
+/// What a finite size changes: the largest noise eigenvalue, rank rules and standard deviations of spikes.
 [[nodiscard]] Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge);
 [[nodiscard]] std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge);
 

@@ -57,7 +57,7 @@ public:
     };
     [[nodiscard]] Found of(const StoredTensor& held, const CacheLayout& layout, const NamedPlace& place,
                            std::size_t slice, std::size_t head_dim, std::size_t batch);
-    /// What `of` decided, a sentence each.
+    /// A sentence for each decision that `of` took.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
 private:

@@ -69,7 +69,7 @@ struct ForwardOptions {
     CacheReplacer keep = {};  ///< empty: the cache stays exact
     /// Called instead of `keep`, once for all heads of a layer; what is said of `keep` below holds for it too.
     LayerReplacer keep_layer = {};
-    /// Called instead of both. Not with `keep_own`.
+    /// Called instead of `keep` and `keep_layer`. Cannot be combined with `keep_own`.
     CacheEvictor evict = {};
     /// The number of tokens in front of the questions. If given, `keep` or `evict` is called for all blocks of these
     /// tokens, also for the last one where it is not full, and for no later block. Otherwise it is called for all full
