@@ -132,9 +132,8 @@ std::vector<std::string> metrics_of_models() {
 /// The metric to show, which must belong to the given source: a model or dumps.
 std::string frontier_metric(const Arguments& arguments) {
     const bool model = arguments.has("--model");
-    if (model == !arguments.positionals.empty())
-        throw usage_error("{}", model ? "dumps and --model are given: leave one of them out"
-                                      : "neither dumps nor --model: name dumps, or the folder of a model");
+    if (!model && arguments.positionals.empty())
+        throw usage_error("neither dumps nor --model: name dumps, or the folder of a model");
     if (model && !arguments.has("--metric")) return arguments.has("--tokens") ? "added_nats" : "retrieval";
     const std::string metric = arguments.text("--metric");
     const auto of_models = metrics_of_models();

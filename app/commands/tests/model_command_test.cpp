@@ -355,12 +355,12 @@ TEST(FrontierOfAModel, AgreesWithPerplexity) {
         EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     };
     rejected("", 2, "neither dumps nor --model");
-    rejected(sample_dump + words, 2, "dumps and --model are given");
+    rejected(sample_dump + words, 2, "DUMP and --model exclude each other");
     rejected(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
     rejected(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
     rejected(sample_dump + " --budget 0.5", 2, "--budget has no effect without --model (it is of a model)");
     rejected(sample_dump + " --prompts 3", 2, "--prompts has no effect without --model (prompts are for a model)");
-    rejected(words + "--layers 0 --budget 0.5", 2, "--layers and --model exclude each other (it is of dumps)");
+    rejected(words + "--layers 0 --budget 0.5", 2, "--layers and --model exclude each other (either dumps");
     rejected(words + "--needles 4 --budget 0.5", 2, "--tokens and --needles exclude each other");
     rejected(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
     rejected("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
