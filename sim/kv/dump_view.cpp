@@ -102,8 +102,12 @@ std::vector<std::int32_t> token_ids(const KvDump& dump, const DumpTensor& tensor
             "{} has shape {} and dtype {} (expected I32 or I64, an id for each of {} tokens or more, a row for each "
             "sequence): correct it where the dump is made",
             where, shape_text(found->shape), found->dtype_text, end);
+    const std::size_t size = dtype_bits(*found->dtype) / 8;
+    std::vector<std::byte> bytes(end * size);
+    dump.file().read_bytes(static_cast<std::size_t>(found - stored.begin()),
+                           dump.sequence() * found->shape.back() * size, bytes);
     std::vector<double> numbers(end);
-    dump.file().read(static_cast<std::size_t>(found - stored.begin()), dump.sequence() * found->shape.back(), numbers);
+    decode(bytes, *found->dtype, numbers);
     std::vector<std::int32_t> ids;
     for (std::size_t t = 0; t < tensor.tokens; ++t) {
         const double id = numbers[tensor.stored_token(t)];
