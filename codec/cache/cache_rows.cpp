@@ -168,9 +168,10 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
         method_.calibrated ? calibration_->rows(tensors, first_head, heads, method_) : arma::mat();
     try {
         const std::size_t all = tensors.size() * heads;
-        estimators::CacheGroup joint{method_.sides ? heads : (first.side == Side::key ? all : 0), 0, {}};
+        estimators::CacheGroup joint{.keys = method_.sides ? heads : (first.side == Side::key ? all : 0)};
         joint.values = all - joint.keys;
         if (method_.derotates) joint.queries = first_queries(dump, tensors, first_head, heads, rotary);
+        if (method_.needs_token_ids()) joint.ids = sim::token_ids(dump, first);
         const auto coder = estimators::cache_coder(method_, rows.n_cols, bits_, options, calibration, joint);
         const estimators::Encoded encoded = coder.sequence.encode(rows);
         const arma::mat decoded = coder.sequence.decode(encoded.bytes, rows.n_rows);

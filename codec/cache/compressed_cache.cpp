@@ -273,7 +273,7 @@ void CompressedCache::attach(sim::ForwardOptions& options, std::size_t tokens) {
             return std::move(coded.rows);
         };
         options.layer = [this, others = std::move(options.layer)](const sim::LayerBlock& at) {
-            streams_->note_queries(at);
+            streams_->note(at);
             if (others) others(at);
         };
         return;

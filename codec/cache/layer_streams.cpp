@@ -29,7 +29,8 @@ arma::span LayerStreams::columns(std::size_t head) const {
     return arma::span(head * model_.head_dim, (head + 1) * model_.head_dim - 1);
 }
 
-void LayerStreams::note_queries(const sim::LayerBlock& at) {
+void LayerStreams::note(const sim::LayerBlock& at) {
+    if (at.first_token == ids_.size()) ids_.insert(ids_.end(), at.tokens.begin(), at.tokens.end());
     if (at.first_token >= estimators::causal_block) return;
     arma::fmat& rows = first_queries_[at.layer];
     rows = at.first_token == 0 ? at.queries : arma::fmat(arma::join_cols(rows, at.queries));
@@ -52,11 +53,12 @@ std::vector<arma::mat> LayerStreams::queries_of(std::size_t layer, const Part& p
     return queries;
 }
 
-estimators::CausalStream LayerStreams::begun(std::size_t layer, const Part& part, const arma::mat& rows,
-                                             double bits) const {
+estimators::CausalStream LayerStreams::begun(std::size_t layer, const Part& part, const arma::mat& rows, double bits,
+                                             estimators::TokenIds ids) const {
     const auto keys = static_cast<std::size_t>(
         std::count_if(part.begin(), part.end(), [](const Head& head) { return head.first == Side::key; }));
-    return {method_, bits, rows, {keys, part.size() - keys, queries_of(layer, part)}, tokens_};
+    const estimators::CacheGroup group{keys, part.size() - keys, queries_of(layer, part), {ids.begin(), ids.end()}};
+    return {method_, bits, rows, group, tokens_};
 }
 
 double LayerStreams::expected_bytes(const Bits& bits) const {
@@ -64,6 +66,7 @@ double LayerStreams::expected_bytes(const Bits& bits) const {
     double sum = sizeof(float) * static_cast<double>(estimators::causal_block * model_.heads * model_.head_dim);
     for (const Part& part : parts(bits)) {
         const auto columns = static_cast<double>(part.size() * model_.head_dim);
+        if (method_.needs_token_ids()) sum += 2.0 * sizeof(double) * columns * static_cast<double>(tokens_);
         sum += 2.0 * (4.0 * sizeof(double) * columns * columns + counts);  // sums and basis; encoder and decoder
     }
     return sum;
@@ -74,6 +77,8 @@ LayerStreams::Coded LayerStreams::code(std::size_t layer, std::size_t first_toke
     Coded coded{exact};
     const std::size_t tokens = exact.keys.n_rows;
     const auto first = static_cast<double>(first_token);
+    estimators::TokenIds ids;
+    if (method_.needs_token_ids()) ids = estimators::TokenIds(ids_).subspan(first_token, tokens);
     for (const Part& part : parts(bits)) {
         arma::mat rows;
         for (const auto& [side, head] : part) {
@@ -91,9 +96,9 @@ LayerStreams::Coded LayerStreams::code(std::size_t layer, std::size_t first_toke
             auto& stream = streams_[{layer, part.front()}];
             if (first_token == 0)
                 stream = std::make_shared<estimators::CausalStream>(
-                    begun(layer, part, rows, part.front().first == Side::key ? *bits.keys : *bits.values));
+                    begun(layer, part, rows, part.front().first == Side::key ? *bits.keys : *bits.values, ids));
             if (stream == nullptr) throw precondition_error("the first block of a sequence was not coded");
-            return stream->code(rows, coded.bits);
+            return stream->code(rows, coded.bits, ids);
         });
         coded.entries += static_cast<double>(rows.n_elem);
         for (std::size_t i = 0; i < part.size(); ++i) {

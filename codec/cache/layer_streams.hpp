@@ -21,8 +21,9 @@ public:
     LayerStreams(const sim::LlamaConfig& model, const estimators::CacheMethod& method, std::size_t tokens = 0)
         : model_(model), method_(method), tokens_(tokens) {}
 
-    /// Keeps the queries of the first block, which a forward pass shows before the block is coded.
-    void note_queries(const sim::LayerBlock& at);
+    /// Keeps the queries of the first block and the token ids of all, which a forward pass shows before a block is
+    /// coded.
+    void note(const sim::LayerBlock& at);
 
     /// Bits per entry of keys and of values; none: they stay exact. Equal where the method joins both.
     struct Bits {
@@ -46,7 +47,7 @@ private:
     [[nodiscard]] arma::span columns(std::size_t head) const;
     [[nodiscard]] std::vector<arma::mat> queries_of(std::size_t layer, const Part& part) const;
     [[nodiscard]] estimators::CausalStream begun(std::size_t layer, const Part& part, const arma::mat& rows,
-                                                 double bits) const;
+                                                 double bits, estimators::TokenIds ids) const;
 
     sim::LlamaConfig model_;
     estimators::CacheMethod method_;
@@ -54,6 +55,7 @@ private:
     std::map<std::pair<std::size_t, Head>, std::shared_ptr<estimators::CausalStream>>
         streams_;                                      ///< by layer and first head
     std::map<std::size_t, arma::fmat> first_queries_;  ///< by layer
+    std::vector<std::int32_t> ids_;                    ///< of the tokens so far
 };
 
 }  // namespace spiked::codec

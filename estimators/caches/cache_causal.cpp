@@ -15,7 +15,7 @@ void write_bytes(BitWriter& writer, Item item, std::span<const std::uint8_t> byt
 Encoded encode_group(const CausalGroup& group, double bits, const arma::mat& rows) {
     const CausalShape shape = group.shape();
     const CausalCode code =
-        encode_causal_at(bits, rows, shape, group.options, {.exponents = group.exponents(rows)}, 0.01);
+        encode_causal_at(bits, rows, shape, group.options, {.exponents = group.exponents(rows)}, 0.01, group.ids);
     BitWriter writer;
     writer.write(Item::header, group.scales() ? 1 : 0, 8);
     const std::span<const std::uint8_t> header(code.header);
@@ -49,7 +49,7 @@ arma::mat decode_group(const CausalGroup& group, std::span<const std::uint8_t> b
     }
     if (!bytes.empty())
         throw input_error("{} bytes follow the last block of a causal code: the data is damaged", bytes.size());
-    return decode_causal(code, shape, group.options);
+    return decode_causal(code, shape, group.options, group.ids);
 }
 
 void check_cache_causal(const CacheMethod& method, double bits) {
@@ -81,6 +81,10 @@ std::vector<OptionSpec> causal_specs(const char* freeze, const char* update) {
         {"ar", on_or_off, "whether each coordinate is predicted from the token before", "on"},
         {"dependent", on_or_off, "dependent quantization with 8 states, or a scalar quantizer", "on"},
         {"adapt", on_or_off, "whether variances and counts follow the tokens within a basis", "on"},
+        {"same", on_or_off,
+         "whether a token is also predicted from the last one of the same token id; needs freeze=never and token ids, "
+         "which a decoder takes from the text: they are not stored",
+         "off"},
         {"freeze", one_of_or({"never"}, whole("TOKENS", 128)),
          "tokens after which the basis is final, so that later blocks decode alone: a multiple of 128, or never",
          freeze},

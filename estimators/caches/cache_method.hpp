@@ -35,6 +35,8 @@ struct CacheMethod {
     /// Whether it learns from the tokens that it has decoded: without calibration, and joining heads of one layer at
     /// most.
     [[nodiscard]] bool causal() const { return derotates; }
+    /// Whether encoder and decoder must know the token ids of all rows.
+    [[nodiscard]] bool needs_token_ids() const { return causal() && own.choice_or_default("same") == "on"; }
 };
 
 /// The entries of `spiked list caches`.
@@ -61,13 +63,16 @@ struct CacheCoder {
     std::uint64_t shared_bits = 0;  ///< of the calibrated basis, which all sequences share: not part of the bytes
 };
 
-/// The heads that a sequence joins, and what is known about their use. A coder that only decodes needs no queries.
+/// The heads that a sequence joins, and what is known about their use. A coder that only decodes needs no queries,
+/// but the same token ids.
 struct CacheGroup {
     std::size_t keys = 0;    ///< heads of keys, in front
     std::size_t values = 1;  ///< heads of values
     /// Of each head of keys, the queries of the first 128 tokens from all query heads that read it, one per row and
     /// without rotary embedding where the keys have none. Empty: not known.
     std::vector<arma::mat> queries = {};
+    /// The token id of each row, for a method that needs_token_ids; of a stream, those of its first block.
+    std::vector<std::int32_t> ids = {};
 };
 
 /// `calibration`: tokens x channels of other sequences; ignored when the method is not calibrated. Throws usage_error
@@ -88,7 +93,8 @@ struct CacheGroup {
 /// are a byte that says whether columns have scales, the header of the codec, and for each block of 128 tokens its
 /// length in 32 bits and its bytes, so that the bytes of a block depend on no later token but by the step. Columns of
 /// keys are weighted by the queries of the group, where it has them and its pairs are i and i + d/2; heads that are
-/// joined are scaled to equal spread. Only these two use the group.
+/// joined are scaled to equal spread. Only these two use the group. With same=on they take the token ids of the group,
+/// which are not stored, and throw usage_error where it has none.
 ///
 /// Cost: the decomposition of the calibration (palu, cskv, kvtc) at construction, or that of the sequence (xkv) when it
 /// is coded.

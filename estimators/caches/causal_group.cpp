@@ -24,6 +24,7 @@ CausalOptions causal_options(const NameOptions& own, std::size_t columns) {
     options.predict = is_on(own, "ar");
     options.dependent = is_on(own, "dependent");
     options.adapt = is_on(own, "adapt");
+    options.same = is_on(own, "same");
     options.live = own.choice_or_default("freeze") == "never";
     if (!options.live) options.freeze = own.whole_or_default("freeze");
     options.update = own.whole("update").value_or(
@@ -33,7 +34,13 @@ CausalOptions causal_options(const NameOptions& own, std::size_t columns) {
 }
 
 CausalGroup::CausalGroup(const CacheMethod& method, std::size_t channels, const CacheGroup& group)
-    : options(causal_options(method.own, channels)), heads(joined(channels, group)) {
+    : options(causal_options(method.own, channels)), heads(joined(channels, group)), ids(group.ids) {
+    if (options.same && ids.empty())
+        throw usage_error(
+            "\"{}\" has no token ids here (it predicts a token from the last one of the same id): leave same=on out, "
+            "or "
+            "use kv run, kv frontier or kv perplexity",
+            method.text);
     if (method.own.choice_or_default("weights") == "queries")
         for (const arma::mat& queries : group.queries) weights.push_back(query_exponents(queries));
 }

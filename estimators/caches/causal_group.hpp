@@ -21,7 +21,10 @@ struct CausalGroup {
     JoinedHeads heads;
     std::vector<std::vector<std::int8_t>> weights;  ///< of the heads of keys; empty: none
 
-    /// Throws precondition_error where the channels are not those of whole heads.
+    std::vector<std::int32_t> ids;  ///< as in CacheGroup
+
+    /// Throws precondition_error where the channels are not those of whole heads, and usage_error where the method
+    /// needs token ids and there are none.
     CausalGroup(const CacheMethod& method, std::size_t channels, const CacheGroup& group);
 
     [[nodiscard]] bool joins() const { return heads.keys + heads.values > 1; }

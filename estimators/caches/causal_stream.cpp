@@ -43,16 +43,17 @@ CausalSettings settings_of(const CausalGroup& group, double bits, const arma::ma
     settings.exponents = group.exponents(rows);
     const CausalShape shape = group.shape();
     if (rows.n_rows < causal_block || rows.n_rows == tokens) {
-        settings.step =
-            encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, group.options, settings, first_tolerance)
-                .step();
+        settings.step = encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, group.options, settings,
+                                         first_tolerance, group.ids)
+                            .step();
         return settings;
     }
     const double once = flag_bits + 8.0 * static_cast<double>(group.header_size(shape)) - step_bits;
     const double blocks =
         tokens > causal_block ? static_cast<double>(tokens) / static_cast<double>(causal_block) : planned_blocks;
     const double beside = once / blocks + length_bits + step_bits;
-    settings.step = expected_causal_step(rate_left(bits, beside, rows), blocks, rows, shape, group.options, settings);
+    settings.step =
+        expected_causal_step(rate_left(bits, beside, rows), blocks, rows, shape, group.options, settings, group.ids);
     return settings;
 }
 
@@ -73,25 +74,25 @@ double CausalStream::due(std::size_t channels) const {
     return std::clamp(bits_ - debt_ / (repaid_over(blocks_, tokens_) * entries), 0.5 * bits_, 1.5 * bits_);
 }
 
-arma::mat CausalStream::code(const arma::mat& rows, double& bits) {
+arma::mat CausalStream::code(const arma::mat& rows, double& bits, TokenIds ids) {
     const bool first = blocks_ == 0;
     const double beside =
         first ? flag_bits + 8.0 * static_cast<double>(encoder_.header().size()) + length_bits : step_bits + length_bits;
     std::vector<std::uint8_t> bytes;
     if (first) {
-        bytes = encoder_.encode(rows);
+        bytes = encoder_.encode(rows, ids);
     } else {
         // The last block decides by how much the sequence misses B.
         const bool last = blocks_ * causal_block + rows.n_rows == tokens_;
         bytes = encoder_.encode_at(rate_left(due(rows.n_cols), beside, rows), rows,
-                                   last ? first_tolerance : block_tolerance * bits_);
+                                   last ? first_tolerance : block_tolerance * bits_, ids);
         decoder_.set_step(encoder_.step());
     }
     const double stored = beside + 8.0 * static_cast<double>(bytes.size());
     ++blocks_;
     debt_ += stored - bits_ * static_cast<double>(rows.n_elem);
     bits += stored;
-    return decoder_.next(bytes, rows.n_rows);
+    return decoder_.next(bytes, rows.n_rows, ids);
 }
 
 }  // namespace spiked::estimators

@@ -31,8 +31,8 @@ public:
                  std::size_t tokens = 0);
 
     /// The rows of the next block as a decoder returns them; adds the bits that are stored for them, with those of the
-    /// header before the first block.
-    [[nodiscard]] arma::mat code(const arma::mat& rows, double& bits);
+    /// header before the first block. `ids`: the token ids of the rows, where the method needs them.
+    [[nodiscard]] arma::mat code(const arma::mat& rows, double& bits, TokenIds ids = {});
     /// The header of the CausalEncoder.
     [[nodiscard]] const std::vector<std::uint8_t>& header() const { return encoder_.header(); }
 

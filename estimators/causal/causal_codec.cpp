@@ -17,6 +17,13 @@ constexpr unsigned block_length_bits = 32;
 constexpr int steps_per_octave = 256;
 constexpr int largest_step = 64 * steps_per_octave;
 
+/// The token ids of these rows, or none where none are given.
+TokenIds ids_from(TokenIds ids, std::size_t first, std::size_t count) {
+    if (ids.empty()) return ids;
+    if (ids.size() < first + count) throw precondition_error("{} token ids for {} rows", ids.size(), first + count);
+    return ids.subspan(first, count);
+}
+
 }  // namespace
 
 void check_causal(const CausalShape& shape, const CausalOptions& options) {
@@ -34,6 +41,11 @@ void check_causal(const CausalShape& shape, const CausalOptions& options) {
         throw usage_error(
             "update={} is not possible with {} channels (a basis takes time with their cube): choose at least {}",
             options.update, shape.columns, least);
+    if (options.same && !options.live)
+        throw usage_error(
+            "same=on with freeze={} (frozen blocks decode alone, without earlier tokens): write freeze=never:same=on, "
+            "or leave same=on out",
+            options.freeze);
     if (!(options.lambda >= 0.0 && options.lambda <= 10.0))
         throw usage_error("lambda={} (a weight of bits): choose 0 to 10", options.lambda);
 }
@@ -187,9 +199,9 @@ CausalEncoder::CausalEncoder(const CausalEncoder& other)
       header_(other.header_),
       decoded_(other.decoded_) {}
 
-std::vector<std::uint8_t> CausalEncoder::encode(const arma::mat& rows) {
+std::vector<std::uint8_t> CausalEncoder::encode(const arma::mat& rows, TokenIds ids) {
     std::vector<std::uint8_t> bytes;
-    decoded_ = state_->encode(rows, bytes);
+    decoded_ = state_->encode(rows, ids, bytes);
     return bytes;
 }
 
@@ -209,8 +221,8 @@ void CausalDecoder::set_step(int step) {
     state_->set_step(exact_power_of_two(step, steps_per_octave));
 }
 
-arma::mat CausalDecoder::next(std::span<const std::uint8_t> bytes, std::size_t rows) {
-    return state_->decode(bytes, rows);
+arma::mat CausalDecoder::next(std::span<const std::uint8_t> bytes, std::size_t rows, TokenIds ids) {
+    return state_->decode(bytes, rows, ids);
 }
 
 bool CausalDecoder::frozen() const { return state_->frozen(); }
@@ -222,17 +234,19 @@ arma::mat CausalDecoder::frozen_block(std::span<const std::uint8_t> bytes, std::
 std::size_t CausalDecoder::state_bytes() const { return state_->bytes(); }
 
 CausalCode encode_causal(const arma::mat& rows, const CausalShape& shape, const CausalOptions& options,
-                         const CausalSettings& settings) {
+                         const CausalSettings& settings, TokenIds ids) {
     if (rows.n_rows == 0)
         throw usage_error("a matrix without rows is coded (it has no entries): give at least one row");
     CausalEncoder encoder(shape, options, settings, rows.row(0));
     CausalCode code{encoder.header(), {}, rows.n_rows};
-    for (std::size_t t = 0; t < rows.n_rows; t += causal_block)
-        code.blocks.push_back(encoder.encode(rows.rows(t, std::min(t + causal_block, std::size_t{rows.n_rows}) - 1)));
+    for (std::size_t t = 0; t < rows.n_rows; t += causal_block) {
+        const std::size_t count = std::min<std::size_t>(causal_block, rows.n_rows - t);
+        code.blocks.push_back(encoder.encode(rows.rows(t, t + count - 1), ids_from(ids, t, count)));
+    }
     return code;
 }
 
-arma::mat decode_causal(const CausalCode& code, const CausalShape& shape, const CausalOptions& options) {
+arma::mat decode_causal(const CausalCode& code, const CausalShape& shape, const CausalOptions& options, TokenIds ids) {
     const std::size_t blocks = (code.tokens + causal_block - 1) / causal_block;
     if (blocks != code.blocks.size())
         throw input_error("a causal code of {} tokens has {} blocks (it needs {}): the data is damaged", code.tokens,
@@ -242,13 +256,13 @@ arma::mat decode_causal(const CausalCode& code, const CausalShape& shape, const 
     std::size_t t = 0;
     for (const auto& block : code.blocks) {
         const std::size_t count = std::min(causal_block, code.tokens - t);
-        rows.rows(t, t + count - 1) = decoder.next(block, count);
+        rows.rows(t, t + count - 1) = decoder.next(block, count, ids_from(ids, t, count));
         t += count;
     }
     return rows;
 }
 
-std::vector<std::uint8_t> CausalEncoder::encode_at(double bits, const arma::mat& rows, double tolerance) {
+std::vector<std::uint8_t> CausalEncoder::encode_at(double bits, const arma::mat& rows, double tolerance, TokenIds ids) {
     if (rows.is_empty()) throw precondition_error("a block of {} rows", rows.n_rows);
     const auto entries = static_cast<double>(rows.n_elem);
     auto [step, best] =
@@ -256,7 +270,7 @@ std::vector<std::uint8_t> CausalEncoder::encode_at(double bits, const arma::mat&
             CausalState state = *state_;
             state.set_step(exact_power_of_two(tried, steps_per_octave));
             std::vector<std::uint8_t> bytes;
-            arma::mat decoded = state.encode(rows, bytes);
+            arma::mat decoded = state.encode(rows, ids, bytes);
             const double rate = 8.0 * static_cast<double>(bytes.size()) / entries;
             return std::pair(rate, BlockTrial{std::move(state), std::move(bytes), std::move(decoded)});
         });
@@ -267,7 +281,7 @@ std::vector<std::uint8_t> CausalEncoder::encode_at(double bits, const arma::mat&
 }
 
 CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShape& shape, const CausalOptions& options,
-                            CausalSettings settings, double tolerance) {
+                            CausalSettings settings, double tolerance, TokenIds ids) {
     if (rows.is_empty()) throw usage_error("a matrix without rows is coded (it has no entries): give at least one row");
     const auto entries = static_cast<double>(rows.n_elem);
     const std::optional<double> spread = rms_octave(rows);
@@ -276,7 +290,7 @@ CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShap
     return nearest_code(bits, spread.value_or(0.0) + 1.0 - bits, spread, tolerance,
                         [&](int step) {
                             settings.step = step;
-                            CausalCode code = encode_causal(rows, shape, options, settings);
+                            CausalCode code = encode_causal(rows, shape, options, settings, ids);
                             const double beside = block_length_bits + 8.0 * static_cast<double>(code.header.size());
                             const double rate =
                                 (static_cast<double>(code.stored_bits()) - (1.0 - part) * beside) / entries;
@@ -286,17 +300,21 @@ CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShap
 }
 
 int expected_causal_step(double bits, double blocks, const arma::mat& first, const CausalShape& shape,
-                         const CausalOptions& options, CausalSettings settings) {
+                         const CausalOptions& options, CausalSettings settings, TokenIds ids) {
     if (first.n_rows != causal_block) throw precondition_error("a first block of {} rows", first.n_rows);
     constexpr double tolerance = 0.01;
     const std::optional<double> spread = rms_octave(first);
+    // Other tokens when the block is coded again: the same ones would predict themselves.
+    std::vector<std::int32_t> others(ids.begin(), ids.end());
+    for (std::int32_t& id : others) id = -1 - id;
     const auto code_at = [&](int step) {
         settings.step = step;
         CausalEncoder half(shape, options, settings, first.row(0));
         CausalEncoder twice(shape, options, settings, first.row(0));
-        const auto begin = static_cast<double>(half.encode(first.head_rows(causal_block / 2)).size());
-        const auto once = static_cast<double>(twice.encode(first).size());
-        const auto again = static_cast<double>(twice.encode(first).size());
+        const auto begin = static_cast<double>(
+            half.encode(first.head_rows(causal_block / 2), ids_from(ids, 0, causal_block / 2)).size());
+        const auto once = static_cast<double>(twice.encode(first, ids).size());
+        const auto again = static_cast<double>(twice.encode(first, others).size());
         const double later = (again + 2.0 * (once - begin)) / 2.0;
         const double bytes = (once + (blocks - 1.0) * later) / blocks;
         return std::pair(8.0 * bytes / static_cast<double>(first.n_elem), step);

@@ -25,6 +25,7 @@ CausalState::CausalState(const CausalOptions& options, double step, std::vector<
       factors_(std::move(factors)),
       sink_(std::move(sink)),
       moments_(factors_.size(), step, options.basis, options.predict),
+      same_(options.same ? std::optional<SameTokens>(std::in_place, factors_.size(), options.sink) : std::nullopt),
       tracker_{.model = IndexModel(options.adapt)},
       frozen_{.model = IndexModel(options.adapt)},
       quantizer_(options.dependent) {
@@ -40,9 +41,17 @@ bool CausalState::updates_at(std::size_t token) const {
 
 void CausalState::renew_basis() {
     basis_ = moments_.basis();
-    tracker_.variance = basis_.variance;
+    if (same_)
+        predictors_ = same_->predictors(basis_, step_, options_.predict);
+    else
+        predictors_.fresh = {basis_.correlation, {}, basis_.variance, basis_.tokens};
+    const auto spread = [](const ChannelPredictor& predictor) {
+        return ChannelTracker::Spread{predictor.variance,
+                                      std::min(static_cast<double>(predictor.tokens), tracked_tokens)};
+    };
+    tracker_.fresh = spread(predictors_.fresh);
+    tracker_.repeated = spread(predictors_.repeated);
     tracker_.last = basis_.last;
-    tracker_.weight = std::min(static_cast<double>(basis_.tokens), tracked_tokens);
 }
 
 void CausalState::require_next(std::size_t rows) const {
@@ -88,9 +97,13 @@ RowMatrix CausalState::code_tokens(std::size_t first, std::size_t end, ChannelTr
     std::vector<std::int64_t> levels(m);
     const double square = step_ * step_;
     for (std::size_t t = first; t < end; ++t) {
+        const double* same = same_ ? same_->last(t - first, channels) : nullptr;
+        const ChannelPredictor& predictor = same != nullptr ? predictors_.repeated : predictors_.fresh;
+        ChannelTracker::Spread& spread = same != nullptr ? tracker.repeated : tracker.fresh;
         for (std::size_t k = 0; k < m; ++k) {
-            prediction[k] = basis_.correlation[k] * tracker.last[k];
-            classes[k] = IndexModel::class_of(options_.dependent, tracker.variance[k] / square);
+            prediction[k] = predictor.before[k] * tracker.last[k];
+            if (same != nullptr) prediction[k] += predictor.same[k] * same[k];
+            classes[k] = IndexModel::class_of(options_.dependent, spread.variance[k] / square);
         }
         code_token({t, prediction, classes, levels}, tracker);
         double* row = channels.row(t - first);
@@ -98,16 +111,18 @@ RowMatrix CausalState::code_tokens(std::size_t first, std::size_t end, ChannelTr
             const double residual = static_cast<double>(levels[k]) * step_;
             row[k] = tracker.last[k] = prediction[k] + residual;
             if (options_.adapt)
-                tracker.variance[k] +=
-                    (residual * residual + zero_variance * square - tracker.variance[k]) / (tracker.weight + 1.0);
+                spread.variance[k] +=
+                    (residual * residual + zero_variance * square - spread.variance[k]) / (spread.weight + 1.0);
         }
-        tracker.weight = std::min(tracker.weight + 1.0, tracked_tokens);
+        spread.weight = std::min(spread.weight + 1.0, tracked_tokens);
     }
     return channels;
 }
 
-arma::mat CausalState::next_block(std::size_t rows, const std::function<void(std::size_t, std::size_t)>& begin_basis,
+arma::mat CausalState::next_block(std::size_t rows, TokenIds ids,
+                                  const std::function<void(std::size_t, std::size_t)>& begin_basis,
                                   const CodeToken& code_token) {
+    if (same_ && ids.size() != rows) throw precondition_error("{} token ids for {} rows", ids.size(), rows);
     arma::mat block(rows, factors_.size());
     if (frozen()) {
         ChannelTracker tracker = frozen_;
@@ -121,9 +136,11 @@ arma::mat CausalState::next_block(std::size_t rows, const std::function<void(std
         std::size_t end = first + 1;
         while (end < rows && !updates_at(start + end)) ++end;
         begin_basis(first, end);
+        if (same_) same_->begin(basis_, ids.subspan(first, end - first));
         const RowMatrix decoded = rows_of(code_tokens(first, end, tracker_, code_token));
         unscale_into(decoded, first, block);
         moments_.add(decoded);
+        if (same_) same_->add(decoded);
         tokens_ = start + end;
         if (updates_at(tokens_)) renew_basis();
         first = end;
@@ -131,7 +148,7 @@ arma::mat CausalState::next_block(std::size_t rows, const std::function<void(std
     if (frozen()) {
         frozen_ = tracker_;
         frozen_.last.assign(factors_.size(), 0.0);
-        frozen_.weight = frozen_weight;
+        frozen_.fresh.weight = frozen_weight;
         frozen_.trellis = 0;
     }
     if (start == 0 && !sink_.is_empty()) block.row(0) = sink_;
@@ -168,14 +185,14 @@ void CausalState::decode_token(const Token& token, ChannelTracker& tracker, Rang
     }
 }
 
-arma::mat CausalState::encode(const arma::mat& rows, std::vector<std::uint8_t>& bytes) {
+arma::mat CausalState::encode(const arma::mat& rows, TokenIds ids, std::vector<std::uint8_t>& bytes) {
     require_next(rows.n_rows);
     const RowMatrix all = scaled(rows);
     RowMatrix channels;
     std::size_t origin = 0;
     RangeEncoder encoder;
     arma::mat decoded = next_block(
-        rows.n_rows,
+        rows.n_rows, ids,
         [&](std::size_t first, std::size_t end) {
             RowMatrix centred(end - first, all.columns);
             for (std::size_t t = first; t < end; ++t)
@@ -191,11 +208,11 @@ arma::mat CausalState::encode(const arma::mat& rows, std::vector<std::uint8_t>& 
     return decoded;
 }
 
-arma::mat CausalState::decode(std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat CausalState::decode(std::span<const std::uint8_t> bytes, std::size_t rows, TokenIds ids) {
     require_next(rows);
     RangeDecoder decoder(bytes);
     arma::mat decoded = next_block(
-        rows, [](std::size_t, std::size_t) {},
+        rows, ids, [](std::size_t, std::size_t) {},
         [&](const Token& token, ChannelTracker& tracker) { decode_token(token, tracker, decoder); });
     decoder.require_end();
     return decoded;
@@ -216,8 +233,9 @@ arma::mat CausalState::decode_frozen(std::span<const std::uint8_t> bytes, std::s
 
 std::size_t CausalState::bytes() const {
     std::size_t sum = moments_.bytes() + basis_.bytes() + sizeof(double) * (factors_.size() + sink_.n_elem);
+    if (same_) sum += same_->bytes();
     for (const ChannelTracker* tracker : {&tracker_, &frozen_})
-        sum += sizeof(double) * (tracker->variance.size() + tracker->last.size()) + tracker->model.bytes();
+        sum += sizeof(double) * (tracker->fresh.variance.size() + tracker->last.size()) + tracker->model.bytes();
     return sum;
 }
 

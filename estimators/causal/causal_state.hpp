@@ -2,6 +2,7 @@
 #include <armadillo>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,14 +10,20 @@
 #include "estimators/causal/causal_codec.hpp"
 #include "estimators/causal/dependent_quantizer.hpp"
 #include "estimators/causal/index_model.hpp"
+#include "estimators/causal/same_token.hpp"
 
 namespace spiked::estimators {
 
 /// What changes from token to token within a basis, the same in encoder and decoder.
 struct ChannelTracker {
-    std::vector<double> variance{};
+    /// The variances of residuals, and the number of tokens that they stand for.
+    struct Spread {
+        std::vector<double> variance{};
+        double weight = 0.0;
+    };
+    Spread fresh{};
+    Spread repeated{};           ///< of tokens whose id has occurred before, where they are predicted from that
     std::vector<double> last{};  ///< the token before, in channels
-    double weight = 0.0;         ///< tokens that a variance stands for
     std::uint8_t trellis = 0;
     IndexModel model;
 };
@@ -27,8 +34,8 @@ class CausalState {
 public:
     CausalState(const CausalOptions& options, double step, std::vector<double> factors, arma::rowvec sink);
 
-    [[nodiscard]] arma::mat encode(const arma::mat& rows, std::vector<std::uint8_t>& bytes);
-    [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows);
+    [[nodiscard]] arma::mat encode(const arma::mat& rows, TokenIds ids, std::vector<std::uint8_t>& bytes);
+    [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows, TokenIds ids);
     /// The step of the blocks that follow.
     void set_step(double step) {
         step_ = step;
@@ -49,8 +56,8 @@ private:
     using CodeToken = std::function<void(const Token&, ChannelTracker&)>;
 
     /// The next block: `begin_basis` is called with the range of its tokens that are coded in the present basis.
-    arma::mat next_block(std::size_t rows, const std::function<void(std::size_t, std::size_t)>& begin_basis,
-                         const CodeToken& code_token);
+    arma::mat next_block(std::size_t rows, TokenIds ids,
+                         const std::function<void(std::size_t, std::size_t)>& begin_basis, const CodeToken& code_token);
     /// The tokens from `first` to `end` of a block in decoded channels.
     RowMatrix code_tokens(std::size_t first, std::size_t end, ChannelTracker& tracker,
                           const CodeToken& code_token) const;
@@ -72,6 +79,8 @@ private:
     std::size_t tokens_ = 0;
     DecodedMoments moments_;
     ChannelBasis basis_;
+    std::optional<SameTokens> same_;  ///< where tokens are predicted from the last one of the same id
+    SameTokenPredictors predictors_;  ///< without same_ only that of fresh tokens
     ChannelTracker tracker_;
     ChannelTracker frozen_;  ///< what every block after the freeze begins with
     DependentQuantizer quantizer_;

@@ -171,6 +171,10 @@ std::optional<std::size_t> encode(std::span<const double> values, DType dtype, s
         case DType::f64:
             encode_each<double>(values, out, [](double v) { return v; });
             break;
+        case DType::i32:
+            encode_each<std::int32_t>(values, out,
+                                      [](double v) { return static_cast<std::int32_t>(std::nearbyint(v)); });
+            break;
         default:
             throw precondition_error("encode: {} cannot be written", dtype_name(dtype));
     }

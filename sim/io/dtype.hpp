@@ -52,8 +52,8 @@ enum class DType : std::uint8_t {
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out,
             std::endian order = std::endian::little);
 
-/// Converts doubles to little-endian bytes of a block type, rounded to nearest even. Returns the position of the first
-/// finite value that became infinite, if any; the caller decides whether that is an error.
+/// Converts doubles to little-endian bytes of a block type or I32, rounded to nearest even. Returns the position of the
+/// first finite value that became infinite, if any; the caller decides whether that is an error.
 [[nodiscard]] std::optional<std::size_t> encode(std::span<const double> values, DType dtype, std::span<std::byte> out);
 
 }  // namespace spiked::sim

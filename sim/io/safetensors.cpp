@@ -322,7 +322,7 @@ TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> s
 void write_safetensors(const std::string& path, const Metadata& metadata, const std::vector<TensorSource>& tensors) {
     std::vector<TensorForm> forms;
     for (const auto& tensor : tensors) {
-        if (!is_block_dtype(tensor.dtype))
+        if (!(is_block_dtype(tensor.dtype) || tensor.dtype == DType::i32))
             throw precondition_error("tensor {} of dtype {} has no values to write", in_quotes(tensor.name),
                                      dtype_name(tensor.dtype));
         forms.push_back({tensor.name, tensor.dtype, tensor.shape});

@@ -1,5 +1,9 @@
 #include "sim/kv/dump_view.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "core/runtime/error.hpp"
@@ -83,6 +87,37 @@ bool has_rotary(const KvDump& dump) {
     } catch (const Error&) {
         return false;
     }
+}
+
+std::vector<std::int32_t> token_ids(const KvDump& dump, const DumpTensor& tensor) {
+    const auto& stored = dump.file().tensors();
+    const auto found = std::ranges::find(stored, token_ids_name, &StoredTensor::name);
+    if (found == stored.end() || tensor.tokens == 0) return {};
+    const std::string where = fmt::format("{}: tensor {}", dump.path(), token_ids_name);
+    const std::size_t end = tensor.stored_token(tensor.tokens - 1) + 1;
+    const bool integers = found->dtype && (*found->dtype == DType::i32 || *found->dtype == DType::i64);
+    const bool of_batch = found->shape.size() == 2 && found->shape[0] == dump.sequences() && !found->fortran_order;
+    if (!integers || !(of_batch || (found->shape.size() == 1 && dump.sequences() == 1)) || found->shape.back() < end)
+        throw input_error(
+            "{} has shape {} and dtype {} (expected I32 or I64, an id for each of {} tokens or more, a row for each "
+            "sequence): correct it where the dump is made",
+            where, shape_text(found->shape), found->dtype_text, end);
+    const std::size_t size = dtype_bits(*found->dtype) / 8;
+    std::vector<std::byte> bytes(end * size);
+    dump.file().read_bytes(static_cast<std::size_t>(found - stored.begin()),
+                           dump.sequence() * found->shape.back() * size, bytes);
+    std::vector<double> numbers(end);
+    decode(bytes, *found->dtype, numbers);
+    std::vector<std::int32_t> ids;
+    for (std::size_t t = 0; t < tensor.tokens; ++t) {
+        const double id = numbers[tensor.stored_token(t)];
+        if (!(id >= 0.0 && id <= std::numeric_limits<std::int32_t>::max()))
+            throw input_error(
+                "{} has the entry {} at token {} (a token id is 0 to 2^31 - 1): correct it where the dump is made",
+                where, id, tensor.stored_token(t));
+        ids.push_back(static_cast<std::int32_t>(id));
+    }
+    return ids;
 }
 
 DumpHead::DumpHead(const KvDump& dump, const DumpTensor& tensor, std::size_t head, DumpView view,

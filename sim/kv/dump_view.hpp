@@ -1,6 +1,7 @@
 #pragma once
 #include <armadillo>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "sim/kv/kv_dump.hpp"
@@ -30,6 +31,12 @@ struct DumpRotary {
 
 /// Whether the metadata state the rotary embedding, so that dump_rotary does not throw.
 [[nodiscard]] bool has_rotary(const KvDump& dump);
+
+/// The tensor of integers that holds the token ids of a dump: [token], or [sequence, token] of a batch.
+inline constexpr const char* token_ids_name = "token_ids";
+/// The ids of the tokens of a tensor that are read; empty where the dump has none. Throws input_error for a tensor of
+/// this name that has another shape than the stored tokens, or entries that are no ids.
+[[nodiscard]] std::vector<std::int32_t> token_ids(const KvDump& dump, const DumpTensor& tensor);
 
 /// Reads blocks of one head under a view. It is immutable, so safe to share between threads.
 class DumpHead {

@@ -33,13 +33,14 @@ struct LayerRows {
 using LayerReplacer = std::function<LayerRows(std::size_t layer, std::size_t first_token, const LayerRows& exact)>;
 
 /// Queries (tokens x heads * head_dim), keys and values (tokens x kv_heads * head_dim) of a block of tokens in one
-/// layer; queries and keys after the rotary embedding.
+/// layer; queries and keys after the rotary embedding. `tokens` are the ids of the block's tokens.
 struct LayerBlock {
     std::size_t layer = 0;
     std::size_t first_token = 0;
     const arma::fmat& queries;
     const arma::fmat& keys;
     const arma::fmat& values;
+    std::span<const std::int32_t> tokens;
 };
 
 /// The attention weights of a block of tokens in one query head: tokens x cached rows, the block's own rows last. Each

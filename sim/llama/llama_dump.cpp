@@ -6,6 +6,7 @@
 
 #include "core/runtime/error.hpp"
 #include "sim/io/safetensors.hpp"
+#include "sim/kv/dump_view.hpp"
 
 namespace spiked::sim {
 
@@ -57,6 +58,7 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
                                    }
                                }});
         }
+    tensors.push_back(tensor_of(token_ids_name, DType::i32, {tokens.size()}, {tokens.begin(), tokens.end()}));
     Metadata metadata = {{"model", options.model},
                          {"layout", "head,token,dim"},
                          {"keys", "post-rope"},

@@ -22,9 +22,9 @@ struct LlamaDumpOptions {
 [[nodiscard]] PassMemory dump_memory(const LlamaConfig& model, std::uint64_t weight_bytes, std::size_t tokens);
 
 /// Writes keys, values and queries of all layers as a KV dump (kv_dump.hpp): layers.L.key, value and query, head x
-/// token x dim, keys and queries after the rotary embedding. Throws like Llama::forward and
-/// write_safetensors, an Error of the kind memory if dump_memory does not fit, and input_error for more tokens than a
-/// sliding window of the model.
+/// token x dim, keys and queries after the rotary embedding, and the token ids as token_ids. Throws like Llama::forward
+/// and write_safetensors, an Error of the kind memory if dump_memory does not fit, and input_error for more tokens than
+/// a sliding window of the model.
 void write_llama_dump(const std::string& path, const Llama& model, std::span<const std::int32_t> tokens,
                       const LlamaDumpOptions& options);
 

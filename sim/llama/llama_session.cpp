@@ -229,7 +229,7 @@ void LlamaSession::append_part(std::span<const std::int32_t> tokens) {
         normalise_heads(keys, layer.key_norm, c.norm_epsilon);
         rotate(queries, rotation);
         rotate(keys, rotation);
-        if (options_.layer) options_.layer({l, tokens_, queries, keys, values});
+        if (options_.layer) options_.layer({l, tokens_, queries, keys, values, tokens});
 
         cache_rows(caches_[l], keys, values, tokens_);
         if (replaces(options_) && options_.keep_own) replace_rows(caches_[l], l, block_, end, options_);

@@ -135,8 +135,24 @@ void note_derotated_keys(DumpStudy& study) {
                                                    : "as they are (the metadata state no rotary embedding)"));
 }
 
+/// Throws for a dump without the token ids that a cache method needs.
+void require_token_ids(const DumpStudy& study) {
+    const auto& caches = study.plan.caches;
+    const auto found =
+        std::find_if(caches.begin(), caches.end(), [](const auto& at) { return at.method.needs_token_ids(); });
+    if (found == caches.end()) return;
+    for (const auto& dump : study.open.dumps)
+        if (sim::token_ids(*dump, dump->tensors().front()).empty())
+            throw input_error(
+                "{}: it has no tensor {} (\"{}\" predicts a token from the last one of the same id): dump it again "
+                "with "
+                "spiked kv dump, add the ids, or leave same=on out",
+                dump->path(), sim::token_ids_name, found->method.text);
+}
+
 void add_caches(Experiment& experiment, DumpStudy& study) {
     note_derotated_keys(study);
+    require_token_ids(study);
     const auto& caches = study.plan.caches;
     const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))

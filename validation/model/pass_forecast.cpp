@@ -28,8 +28,9 @@ double multiplications(const sim::LlamaConfig& model, double attended) {
 struct TriedLayer {
     std::size_t layer = 0;
     arma::fmat queries, keys, values;
+    std::vector<std::int32_t> tokens;
 
-    [[nodiscard]] sim::LayerBlock at(std::size_t token) const { return {layer, token, queries, keys, values}; }
+    [[nodiscard]] sim::LayerBlock at(std::size_t token) const { return {layer, token, queries, keys, values, tokens}; }
 };
 
 /// Seconds that a version takes for the first block of a layer and for a later one.
@@ -44,8 +45,8 @@ LayerSeconds code_layer(const codec::CompressedCache& version, const TriedLayer&
     const std::size_t rows = tried.keys.n_rows;
     if (hooks.evict) return {};
     if (hooks.keep_layer) {
-        if (hooks.layer) hooks.layer(tried.at(0));
         const auto code = [&](std::size_t token) {
+            if (hooks.layer) hooks.layer(tried.at(token));
             (void)hooks.keep_layer(tried.layer, token, {tried.keys, tried.values});
         };
         const double first = seconds_of([&] { code(0); });
@@ -108,7 +109,8 @@ double expected_seconds(const sim::Llama& model, std::span<const std::int32_t> t
         if (version.cache) tried.layer = version.cache->coded_layers()[version.cache->coded_layers().size() / 2];
     sim::ForwardOptions options{.block_tokens = block};
     options.layer = [&](const sim::LayerBlock& at) {
-        if (at.layer == tried.layer) tried = {at.layer, at.queries, at.keys, at.values};
+        if (at.layer == tried.layer)
+            tried = {at.layer, at.queries, at.keys, at.values, {at.tokens.begin(), at.tokens.end()}};
     };
     const std::vector<std::int32_t> next(text.begin() + 1, text.begin() + 1 + static_cast<std::ptrdiff_t>(block));
     options.next = next;

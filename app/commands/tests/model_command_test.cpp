@@ -556,5 +556,27 @@ TEST(PerplexityCommand, AgreesWithAPrototype) {
             EXPECT_GT(std::abs(number(rows[i], "added_nats") - value), errors * error) << i;
 }
 
+TEST(SameTokenCommands, NeedTokenIdsAndTheLiveMode) {
+    const std::string same = " --method causal-klt:freeze=never:same=on --bits 3 ";
+    const std::string dump = scratch("ids.safetensors");
+    ASSERT_EQ(spiked("kv dump" + model().words("tokens.npy") + "-o '" + dump + "'").code, 0);
+    const Outcome run = spiked("kv run '" + dump + "' --block 16 --json" + same);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(spiked("kv perplexity" + model().words("tokens.npy") + same).code, 0);
+    // Containers store no ids, and decoded dumps keep them.
+    const Outcome encode = spiked("kv encode '" + dump + "' -o '" + scratch("ids.spkv") + "'" + same);
+    EXPECT_EQ(encode.code, 2) << encode.err;
+    EXPECT_NE(encode.err.find("leave same=on out"), std::string::npos) << encode.err;
+    const Outcome frozen = spiked("kv run '" + dump + "' --block 16 --method causal-klt:same=on --bits 3");
+    EXPECT_EQ(frozen.code, 2);
+    EXPECT_NE(frozen.err.find("freeze=never:same=on"), std::string::npos) << frozen.err;
+    // A dump without ids.
+    const std::string other = scratch("no-ids.safetensors");
+    ASSERT_EQ(spiked("kv generate -o '" + other + "'").code, 0);
+    const Outcome missing = spiked("kv run '" + other + "'" + same);
+    EXPECT_EQ(missing.code, 4) << missing.err;
+    EXPECT_NE(missing.err.find("no tensor token_ids"), std::string::npos) << missing.err;
+}
+
 }  // namespace
 }  // namespace spiked::app

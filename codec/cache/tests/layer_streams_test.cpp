@@ -62,7 +62,8 @@ arma::mat rotate_heads(const arma::mat& rows, bool back, std::size_t first) {
     return all;
 }
 
-Outcome streamed(const std::string& method, const LayerStreams::Bits& bits, const Layer& layer) {
+Outcome streamed(const std::string& method, const LayerStreams::Bits& bits, const Layer& layer,
+                 const std::vector<std::int32_t>& ids = {}) {
     LayerStreams streams(three_heads(), estimators::cache_method(method), layer.keys.n_rows);
     Outcome outcome;
     for (std::size_t t = 0; t < layer.keys.n_rows; t += block) {
@@ -71,7 +72,9 @@ Outcome streamed(const std::string& method, const LayerStreams::Bits& bits, cons
         const sim::LayerRows exact{arma::conv_to<arma::fmat>::from(rotated),
                                    arma::conv_to<arma::fmat>::from(layer.values.rows(rows.a, rows.b))};
         const arma::fmat queries = layer.queries.rows(rows.a, rows.b);
-        streams.note_queries({1, t, queries, exact.keys, exact.values});
+        std::span<const std::int32_t> tokens(ids);
+        if (!ids.empty()) tokens = tokens.subspan(t, rows.b - rows.a + 1);
+        streams.note({1, t, queries, exact.keys, exact.values, tokens});
         const LayerStreams::Coded coded = streams.code(1, t, exact, bits);
         const auto keys = arma::conv_to<arma::mat>::from(coded.rows.keys);
         outcome.keys = arma::join_cols(outcome.keys, rotate_heads(keys, true, t));
@@ -168,6 +171,30 @@ TEST(LayerStreams, ASideWithoutBitsStaysExactAndALaterTokenChangesNoEarlierBlock
     EXPECT_TRUE(arma::approx_equal(before.keys.head_rows(256), after.keys.head_rows(256), "absdiff", 0.0));
     EXPECT_TRUE(arma::approx_equal(before.values.head_rows(256), after.values.head_rows(256), "absdiff", 0.0));
     EXPECT_FALSE(arma::approx_equal(before.values, after.values, "absdiff", 1e-3));
+}
+
+TEST(LayerStreams, TokenIdsPredictRowsThatDependOnThem) {
+    Layer layer(512, 8);
+    const arma::mat vectors = normals(50, kv_heads * width, 99);
+    std::vector<std::int32_t> ids;
+    for (std::size_t t = 0; t < 512; ++t) {
+        ids.push_back(static_cast<std::int32_t>(t * t * 7 % 50));
+        layer.keys.row(t) += 3.0 * vectors.row(static_cast<arma::uword>(ids.back()));
+        layer.values.row(t) += 3.0 * vectors.row(static_cast<arma::uword>(ids.back()));
+    }
+    for (const std::string name : {"causal-klt", "causal-klt-joint"}) {
+        const Outcome without = streamed(name + ":freeze=never", {2.0, 2.0}, layer, ids);
+        const Outcome found = streamed(name + ":freeze=never:same=on", {2.0, 2.0}, layer, ids);
+        EXPECT_NEAR(found.bits / found.entries, 2.0, 0.02) << name;
+        EXPECT_LT(error(found.keys, layer.keys), 0.9 * error(without.keys, layer.keys)) << name;
+        EXPECT_LT(error(found.values, layer.values), 0.9 * error(without.values, layer.values)) << name;
+        // A later id changes no earlier block.
+        auto other = ids;
+        for (std::size_t t = 400; t < 512; ++t) other[t] = 49 - ids[t];
+        const Outcome changed = streamed(name + ":freeze=never:same=on", {2.0, 2.0}, layer, other);
+        EXPECT_TRUE(arma::approx_equal(changed.keys.head_rows(384), found.keys.head_rows(384), "absdiff", 0.0));
+        EXPECT_FALSE(arma::approx_equal(changed.keys, found.keys, "absdiff", 1e-6));
+    }
 }
 
 TEST(LayerStreams, AnErrorSaysWhichHeadsItConcerns) {

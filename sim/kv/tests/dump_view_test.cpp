@@ -131,5 +131,31 @@ TEST_F(DumpViewTest, UndoRotaryNeedsTheMetadata) {
     }
 }
 
+// A batch of two sequences of three tokens.
+TEST(TokenIds, AreThoseOfTheTokensThatAreRead) {
+    const ScratchFolder scratch;
+    const auto written = [&](std::vector<std::size_t> shape, std::vector<double> ids, DType dtype = DType::i32) {
+        const std::string path = scratch.path("batch.safetensors");
+        std::vector<TensorSource> tensors;
+        for (const char* name : {"layers.0.key", "layers.0.value"})
+            tensors.push_back(tensor_of(name, DType::f32, {2, 1, 3, 2}, std::vector<double>(12, 1.0)));
+        if (!ids.empty()) tensors.push_back(tensor_of(token_ids_name, dtype, std::move(shape), std::move(ids)));
+        write_safetensors(path, {{"layout", "batch,head,token,dim"}}, tensors);
+        return path;
+    };
+    const auto read = [](const std::string& path, const std::string& tokens = "") {
+        const KvDump dump(path, {.tokens = tokens, .batch = 1});
+        return token_ids(dump, dump.tensors().front());
+    };
+    EXPECT_TRUE(read(written({}, {})).empty());
+    const std::string good = written({2, 3}, {1, 2, 3, 40, 50, 70000});
+    EXPECT_EQ(read(good), (std::vector<std::int32_t>{40, 50, 70000}));
+    EXPECT_EQ(read(good, "1:3"), (std::vector<std::int32_t>{50, 70000}));
+    expect_error(ErrorKind::input, [&] { (void)read(written({3}, {1, 2, 3})); }, {"token_ids", "[3]", "sequence"});
+    expect_error(ErrorKind::input, [&] { (void)read(written({2, 2}, {1, 2, 3, 4})); }, {"token_ids", "3 tokens"});
+    expect_error(ErrorKind::input, [&] { (void)read(written({2, 3}, {1, 2, 3, 4, 5, 6}, DType::f32)); }, {"F32"});
+    expect_error(ErrorKind::input, [&] { (void)read(written({2, 3}, {1, 2, 3, 4, -5, 6})); }, {"-5", "token 1"});
+}
+
 }  // namespace
 }  // namespace spiked::sim

@@ -281,6 +281,7 @@ TEST(Llama, DumpsOfScaledPositionsStateTheirScaling) {
     const Rope rope = dump_rotary(dump).rope;
     EXPECT_EQ(rope.base, 500.0);
     EXPECT_EQ(rope.scaling, (RopeScaling{8.0, 1.0, 4.0, 200.0}));
+    EXPECT_EQ(token_ids(dump, dump.tensors().front()), scaled.tokens);
 }
 
 TEST(Llama, ReadsScalingsOfEveryKind) {
