@@ -363,8 +363,8 @@ SymmetricComponents hermitian_components(const arma::mat& real_form, const Symme
     const double unit = unit_of(real_form, n);
     if (!is_hermitian_form(real_form))
         throw input_error(
-            "the matrix is not the real form [[A, -B], [B, A]] of a Hermitian one A + iB (A symmetric, B "
-            "antisymmetric and not 0): correct it");
+            "the matrix is not Hermitian (in its real form [[A, -B], [B, A]] A is symmetric, B antisymmetric and not "
+            "0): correct it or leave --symmetric out");
     const arma::cx_mat matrix(real_form.submat(0, 0, n - 1, n - 1) / unit,
                               real_form.submat(n, 0, 2 * n - 1, n - 1) / unit);
     arma::cx_mat signal;

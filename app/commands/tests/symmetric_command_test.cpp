@@ -209,6 +209,58 @@ TEST(SymmetricSpectrum, TakesTheRealFormOfAHermitianMatrix) {
     EXPECT_NEAR(number_at(json, "entry_deviation"), 1.0 / std::sqrt(40.0), 0.01);
 }
 
+/// A .npy file of complex numbers, in row order or, of two axes, in column order.
+template <class Part>
+std::string complex_npy(const arma::cx_mat& matrix, const char* descr, bool fortran) {
+    std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': ({}, {}), }}", descr,
+                                   fortran ? "True" : "False", matrix.n_rows, matrix.n_cols);
+    text.append(117 - text.size(), ' ');
+    std::string bytes = std::string("\x93NUMPY\x01\0", 8) + '\x76' + '\0' + text + '\n';
+    const arma::cx_mat stored = fortran ? matrix : arma::cx_mat(matrix.st());
+    for (const std::complex<double>& entry : stored)
+        for (const double part : {entry.real(), entry.imag()}) {
+            const auto number = static_cast<Part>(part);
+            bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+        }
+    return bytes;
+}
+
+TEST(SymmetricSpectrum, ReadsAFileOfComplexNumbers) {
+    const arma::cx_mat white = complex_normals(24, 24, 2);
+    const arma::cx_mat matrix = (white + white.t()) / std::sqrt(48.0);
+    const arma::vec values = arma::reverse(arma::eig_sym(matrix));
+    const std::string file = scratch("complex.npy");
+    const auto save = [&](const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; };
+    const auto check = [&](double accuracy) {
+        const Outcome found = spiked("spectrum " + file + " --symmetric --json");
+        ASSERT_EQ(found.code, 0) << found.err;
+        const Json json = found.json();
+        EXPECT_TRUE(*json.find("complex")->boolean());
+        EXPECT_EQ(number_at(json, "size"), 24.0);
+        const auto& listed = *json.find("eigenvalues")->items();
+        ASSERT_EQ(listed.size(), 24U);  // each once
+        for (std::size_t i = 0; i < 24; ++i) EXPECT_NEAR(number(listed[i]), values(i), accuracy);
+    };
+    save(complex_npy<double>(matrix, "<c16", false));
+    check(1e-12);
+    const Outcome other = spiked("spectrum " + file);
+    EXPECT_EQ(other.code, 4);
+    EXPECT_NE(other.err.find("of a Hermitian matrix in a .npy file give --symmetric"), std::string::npos) << other.err;
+    save(complex_npy<double>(matrix, "<c16", true));
+    check(1e-12);
+    save(complex_npy<float>(matrix, "<c8", false));
+    check(1e-5);
+    save(complex_npy<double>(white, "<c16", false));
+    const Outcome general = spiked("spectrum " + file + " --symmetric");
+    EXPECT_EQ(general.code, 4);
+    EXPECT_NE(general.err.find("the matrix is not Hermitian"), std::string::npos) << general.err;
+    save(complex_npy<double>(matrix, "<c16", false).substr(0, 2000));
+    EXPECT_NE(spiked("spectrum " + file + " --symmetric").err.find("truncated"), std::string::npos);
+    save(complex_npy<double>(arma::cx_mat(arma::real(matrix), arma::zeros(24, 24)), "<c16", false));
+    const Outcome real = spiked("spectrum " + file + " --symmetric --json");
+    EXPECT_FALSE(*real.json().find("complex")->boolean()) << real.err;
+}
+
 TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
     const std::string file = scratch("for-errors.npy");
     sim::write_npy(file, spiked_wigner(0).matrix);
