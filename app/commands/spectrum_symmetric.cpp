@@ -51,6 +51,7 @@ SymmetricData analyse(const Arguments& arguments, const estimators::SymmetricOpt
     data.file = arguments.positionals.front();
     sim::MatrixReading reading = read_matrix_options(arguments);
     reading.copies = 4.0;
+    reading.real_form = true;
     sim::NotedMatrix read = sim::read_noted_matrix(data.file, reading);
     data.notes = std::move(read.notes);
     data.matrix = std::move(read.matrix);
@@ -59,15 +60,16 @@ SymmetricData analyse(const Arguments& arguments, const estimators::SymmetricOpt
                     ? arma::regspace<arma::uvec>(0, rows - 1)
                     : arma::uvec(arma::find(arma::any(data.matrix != 0.0, 1)));
     if (data.kept.is_empty()) data.kept = arma::regspace<arma::uvec>(0, rows - 1);
-    data.found =
-        located([&] { return data.file; },
-                [&] {
-                    const arma::mat part =
-                        data.kept.n_elem < rows ? arma::mat(data.matrix.submat(data.kept, data.kept)) : data.matrix;
-                    return estimators::is_hermitian_form(part) ? estimators::hermitian_components(part, options)
-                                                               : estimators::symmetric_components(part, options);
-                });
-    if (data.complex())
+    data.found = located([&] { return data.file; },
+                         [&] {
+                             const arma::mat part = data.kept.n_elem < rows
+                                                        ? arma::mat(data.matrix.submat(data.kept, data.kept))
+                                                        : data.matrix;
+                             return read.complex || estimators::is_hermitian_form(part)
+                                        ? estimators::hermitian_components(part, options)
+                                        : estimators::symmetric_components(part, options);
+                         });
+    if (data.complex() && !read.complex)
         data.notes.push_back(
             "the matrix is the real form [[A, -B], [B, A]] of a Hermitian matrix A + iB, which is what is analysed");
     if (data.kept.n_elem < rows) {
@@ -158,7 +160,7 @@ std::vector<OptionSpec> symmetric_options() {
         {{.key = "--symmetric",
           .help = "rows and columns are the same, and so is the noise: eigenvalues of both signs beside a semicircle "
                   "(spiked Wigner model), their p-values, strengths and overlaps; of a Hermitian matrix A + iB give "
-                  "[[A, -B], [B, A]]",
+                  "a .npy file of complex numbers or [[A, -B], [B, A]]",
           .excludes = {{"--estimator", "--intervals", "--plot", "--covariance", "--center", "--standardize",
                         "--missing", "--row-spectrum", "--col-spectrum", "--values", "--precision", "--threads"},
                        "it has a model of its own"}},

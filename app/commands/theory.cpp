@@ -123,6 +123,14 @@ void add_finite_size(reports::TheoryAnswers& answers, const Arguments& arguments
     sim::EntryMoments moments = law.moments();
     moments.kurtosis = theory::seen_kurtosis(moments.kurtosis, arguments.number("--seen"));
     theory::NoiseEntries entries;
+    if (arguments.has("--complex")) {
+        if (!law.gaussian())
+            throw usage_error(
+                "--entries {} and --complex are given (at one size only Gaussian complex entries are known, but with "
+                "--symmetric): leave one of them out",
+                law.text());
+        entries.field = theory::Field::complex;
+    }
     answers.entries = law.text();
     if (!law.gaussian() || arguments.number("--seen") < 1.0) {
         const char* const gaussian = "the numbers for this size are those of Gaussian entries";
@@ -287,6 +295,12 @@ Command theory_command() {
          .help = "with --size: law of the entries of X (spiked list entries)",
          .fallback = "gaussian",
          .needs = {{"--size"}, "limits are the same for all"}},
+        {.key = "--complex",
+         .help =
+             "with --size: complex entries x, E |x|^2 = 1/d and E x^2 = 0, Gaussian ones; with --symmetric Hermitian "
+             "matrices",
+         .needs = {{"--size"}, "limits are the same for real and complex entries"},
+         .excludes = {{"--population", "--variances", "--seen"}, "their finite-size theory is that of real entries"}},
         {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity"},
         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
          "identity"},
@@ -327,7 +341,7 @@ Command theory_command() {
              "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
              "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
              "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
-             "spiked theory --aspect 1 --strength 3 --seen 0.4",
+             "spiked theory --aspect 1 --strength 3 --seen 0.4", "spiked theory --size 64x128 --complex --strength 2",
              "spiked theory --variances blocks:1,4/9,0.5 --size 64x128 --strength 3",
              "spiked theory --population 5,2,1.2 --size 400x200",
              "spiked theory --symmetric --strength=3,-1.5 --size 200x200",

@@ -26,13 +26,10 @@ struct SymmetricAnswers {
 
     [[nodiscard]] double root_size() const { return std::sqrt(static_cast<double>(size)); }
     [[nodiscard]] double top_mean() const {
-        return model.edge_at(size, entries) +
-               model.edge_unit(size) *
-                   (field == Field::real ? theory::tracy_widom_mean : theory::complex_tracy_widom_mean);
+        return model.edge_at(size, entries) + model.edge_unit(size) * theory::tracy_widom_mean_of(field);
     }
     [[nodiscard]] double top_deviation() const {
-        return model.edge_unit(size) *
-               std::sqrt(field == Field::real ? theory::tracy_widom_variance : theory::complex_tracy_widom_variance);
+        return model.edge_unit(size) * std::sqrt(theory::tracy_widom_variance_of(field));
     }
 };
 
@@ -143,7 +140,6 @@ std::vector<OptionSpec> symmetric_theory_options() {
                         "--residual-energy", "--rank", "--variances", "--left-squares", "--right-squares", "--density",
                         "--stieltjes", "--population", "--noise-variance", "--aspect"},
                        "this model has one noise level and as many rows as columns"}},
-         {.key = "--complex", .help = "with --symmetric: Hermitian matrices", .needs = of_noise},
          {.key = "--noise-level",
           .value = number("S", {.above = 0.0}),
           .help = "with --symmetric: entries off the diagonal have variance S^2/n",

@@ -18,7 +18,8 @@ using theory::SpikedWigner;
 
 constexpr double rounding_of_symmetry = 1e-8;  ///< of the largest entry
 constexpr std::size_t least_size = 3;
-constexpr double separation = 3.0;  ///< of components, in standard errors of the strength
+constexpr double separation = 3.0;     ///< of components, in standard errors of the strength
+constexpr double largest_shift = 1.0;  ///< of the edge by the fourth cumulant, sigma k / n, in units of sigma
 
 /// Positions by modulus, largest first.
 std::vector<std::size_t> by_modulus(std::span<const double> eigenvalues) {
@@ -170,8 +171,8 @@ std::vector<std::size_t> numbers_of(std::size_t count, Holds holds) {
 
 void add_note(std::string& notes, const std::string& note) { notes += (notes.empty() ? "" : "; ") + note; }
 
-/// Notes on close components and on those that heavy tails of the entries explain.
-void add_notes(SymmetricComponents& result, const SpikedWigner& model, double level) {
+/// Notes on close components and on those that heavy tails of the entries explain; `kurtosis` is that of the test.
+void add_notes(SymmetricComponents& result, const SpikedWigner& model, double level, double kurtosis) {
     const auto& all = result.components;
     const double root = std::sqrt(static_cast<double>(result.size));
     const auto near = numbers_of(all.size(), [&](std::size_t i) {
@@ -185,18 +186,16 @@ void add_notes(SymmetricComponents& result, const SpikedWigner& model, double le
         add_note(result.note, fmt::format("components {} have a neighbour nearer than {:g} standard errors: their "
                                           "vectors mix, so that the overlap of each is too high",
                                           fmt::join(near, ", "), separation));
-    if (!(result.entries.excess_kurtosis > 0.0)) return;
-    theory::WignerEntries of_edge = result.entries;
-    of_edge.diagonal_variance = {};
-    const double bound = model.critical_modulus(level, result.size, of_edge);
+    const double size = static_cast<double>(result.size);
+    if (kurtosis <= largest_shift * size) return;
+    const double bound = model.critical_modulus(level, result.size, {.excess_kurtosis = kurtosis});
     const auto inside = numbers_of(all.size(), [&](std::size_t i) { return std::abs(all[i].eigenvalue) <= bound; });
     if (!inside.empty())
-        add_note(result.note,
-                 fmt::format("entries have an excess kurtosis of {:.3g}, which moves the edge of noise by {:.2g} of "
-                             "itself: components {} may be noise",
-                             result.entries.excess_kurtosis,
-                             0.5 * result.entries.excess_kurtosis / static_cast<double>(result.size),
-                             fmt::join(inside, ", ")));
+        add_note(
+            result.note,
+            fmt::format("entries have an excess kurtosis of {:.3g}, above {:g} times the number of rows, where its "
+                        "effect on the edge of noise is not known and left out: components {} may be noise",
+                        kurtosis, largest_shift, fmt::join(inside, ", ")));
 }
 
 /// The matrix sum_i shrunk_i v_i v_i^*.
@@ -214,7 +213,12 @@ SymmetricComponents components_of(Decomposed<Matrix> from, Field field, Symmetri
     const std::size_t n = from.values.size();
     const double size = static_cast<double>(n);
     if (options.entry_deviation) *options.entry_deviation /= from.unit;
-    const SymmetricRank rank = symmetric_rank(from.values, field, options);
+    Matrix rest = from.matrix;
+    const SymmetricRank rank =
+        symmetric_rank(from.values, field, options, [&](std::size_t next, const SpikedWigner& model) {
+            rest -= model.shrunk(from.values[next]) * from.vectors.col(next) * from.vectors.col(next).t();
+            return entries_of(rest, field).excess_kurtosis;
+        });
     SymmetricComponents result{.field = field, .size = n, .eigenvalues = from.values};
     result.next_p_value = rank.next_p_value;
     for (std::size_t i = 0; i < rank.found.size(); ++i) {
@@ -242,7 +246,7 @@ SymmetricComponents components_of(Decomposed<Matrix> from, Field field, Symmetri
                     fourth_powers(from.vectors.col(rank.found[i]), model.squared_overlap(*strength).value, field);
             estimate(result.components[i], model, entries, size, options);
         }
-        add_notes(result, model, options.level);
+        add_notes(result, model, options.level, rank.excess_kurtosis);
     }
     signal = from.unit * signal_of(result.components, rank.found, from.vectors);
     for (auto& component : result.components) scale(component, from.unit);
@@ -278,7 +282,8 @@ SymmetricComponents of_zero(Field field, std::size_t size) {
 
 }  // namespace
 
-SymmetricRank symmetric_rank(std::span<const double> eigenvalues, Field field, const SymmetricOptions& options) {
+SymmetricRank symmetric_rank(std::span<const double> eigenvalues, Field field, const SymmetricOptions& options,
+                             const KurtosisBehind& kurtosis_behind) {
     require_usable(options);
     const std::size_t n = eigenvalues.size();
     const double size = static_cast<double>(n);
@@ -302,7 +307,9 @@ SymmetricRank symmetric_rank(std::span<const double> eigenvalues, Field field, c
     };
     const auto p_value = [&](std::size_t at) {
         const double share = static_cast<double>(n - at) / size;
-        return SpikedWigner(result.noise_level * std::sqrt(share), field).p_value(moduli[at], n - at);
+        const bool known = result.excess_kurtosis <= largest_shift * size;
+        return SpikedWigner(result.noise_level * std::sqrt(share), field)
+            .p_value(moduli[at], n - at, {.excess_kurtosis = known ? result.excess_kurtosis : 0.0});
     };
     for (std::size_t found = 0;; ++found) {
         result.noise_level = level_behind(found);
@@ -311,6 +318,8 @@ SymmetricRank symmetric_rank(std::span<const double> eigenvalues, Field field, c
             result.p_values.assign(found, 0.0);
             return result;
         }
+        if (kurtosis_behind)
+            result.excess_kurtosis = kurtosis_behind(order[found], SpikedWigner(result.noise_level, field));
         const double next = p_value(found);
         if (next >= options.level || found + least_size >= n) {
             result.next_p_value = next;
@@ -355,8 +364,8 @@ SymmetricComponents hermitian_components(const arma::mat& real_form, const Symme
     const double unit = unit_of(real_form, n);
     if (!is_hermitian_form(real_form))
         throw input_error(
-            "the matrix is not the real form [[A, -B], [B, A]] of a Hermitian one A + iB (A symmetric, B "
-            "antisymmetric and not 0): correct it");
+            "the matrix is not Hermitian (in its real form [[A, -B], [B, A]] A is symmetric, B antisymmetric and not "
+            "0): correct it or leave --symmetric out");
     const arma::cx_mat matrix(real_form.submat(0, 0, n - 1, n - 1) / unit,
                               real_form.submat(n, 0, 2 * n - 1, n - 1) / unit);
     arma::cx_mat signal;

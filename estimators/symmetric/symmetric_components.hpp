@@ -1,6 +1,7 @@
 #pragma once
 #include <armadillo>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,8 +61,10 @@ struct SymmetricComponents {
 /// coverage is in docs/METHODS.md; a component nearer than three standard errors to another of its sign is named in a
 /// note.
 ///
-/// The test has the edge of Gaussian entries. Rare large entries (a positive fourth cumulant k) move it outwards by
-/// sigma k / n to first order; components that this would undo are named in a note.
+/// The fourth cumulant k of the entries moves the edge of noise by sigma k / n to first order. The test estimates it
+/// from the matrix without the components before and the one that is tested, which large entries of a signal would
+/// else hide. Above k = n this order says nothing: the test then has the edge of Gaussian entries, and components
+/// that the shift would undo are named in a note.
 ///
 /// Throws input_error for a matrix that is not square, symmetric to 1e-8 of its largest entry, or smaller than 3 x 3,
 /// and usage_error for options out of range. A matrix of low rank (at most n/2 eigenvalues above rounding) has no noise
@@ -79,11 +82,16 @@ struct SymmetricComponents {
 /// The part of these functions that needs eigenvalues alone, descending, of any size.
 struct SymmetricRank {
     double noise_level = 0.0;        ///< sigma; 0: low rank, no noise
+    double excess_kurtosis = 0.0;    ///< of the entries behind the components found and the next one
     std::vector<std::size_t> found;  ///< positions of the components, largest modulus first
     std::vector<double> p_values;
     std::optional<double> next_p_value;
 };
+/// The excess kurtosis of the entries without this position, which is the next to be tested, and those before.
+using KurtosisBehind = std::function<double(std::size_t position, const theory::SpikedWigner& model)>;
+/// Entries are taken for Gaussian where no function gives their kurtosis.
 [[nodiscard]] SymmetricRank symmetric_rank(std::span<const double> eigenvalues, theory::Field field,
-                                           const SymmetricOptions& options = {});
+                                           const SymmetricOptions& options = {},
+                                           const KurtosisBehind& kurtosis_behind = {});
 
 }  // namespace spiked::estimators

@@ -241,7 +241,7 @@ def symmetric_theory(
         if rows < 1:
             raise UsageError(f"size is {rows}: pass a number of rows from 1 on")
         words += ["--size", f"{rows}x{rows}"]
-    if _arrays.truth(hermitian, "hermitian"):
+    if _arrays.truth(hermitian, "hermitian") and size is not None:  # limits are the same
         words.append("--complex")
     if entries != "gaussian":
         words += ["--entries", str(entries)]

@@ -16,10 +16,12 @@ Json quantiles_json(const theory::FiniteSize& finite, Eigenvalue edge) {
 }
 
 std::string top_noise_text(const theory::FiniteSize& finite, Eigenvalue edge) {
+    const bool complex = finite.field == theory::Field::complex;
     std::string text = fmt::format(
-        "\nAt {} x {}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
-        finite.rows, finite.columns, edge.value + finite.top_noise_shift, finite.top_noise_standard_deviation);
-    text += "Its quantiles (Tracy-Widom, order 1):";
+        "\nAt {} x {}{}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
+        finite.rows, finite.columns, complex ? ", complex entries" : "", edge.value + finite.top_noise_shift,
+        finite.top_noise_standard_deviation);
+    text += fmt::format("Its quantiles (Tracy-Widom, order {}):", complex ? 2 : 1);
     for (const auto& quantile : top_noise_quantiles(finite, edge))
         text += fmt::format(" {:g} % {:.6g};", 100.0 * quantile.probability, quantile.eigenvalue.value);
     text.back() = '\n';

@@ -227,6 +227,7 @@ Json theory_json(const TheoryAnswers& answers) {
     add_json(document, of_bulk);
     if (finite) {
         Json of_size = finite_size_json(*finite, law.bulk_edge());
+        if (finite->field == theory::Field::complex) of_size.set("field", "complex");
         of_size.set("entries", entries);
         of_size.set("entries_note", entries_note.empty() ? Json() : Json(entries_note));
         document.set("finite_size", std::move(of_size));
@@ -249,8 +250,9 @@ std::string theory_text(const TheoryAnswers& answers) {
     text += fmt::format(
         "mean, median         {:.10g}, {:.10g}\n"
         "detection threshold  {:.10g}   (of the top edge; signal strength, singular-value scale)\n"
-        "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",
-        bulk.mean(), bulk.median().value, law.detection_threshold().value, law.tracy_widom_scale());
+        "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW{})\n",
+        bulk.mean(), bulk.median().value, law.detection_threshold().value, law.tracy_widom_scale(),
+        answers.finite && answers.finite->field == theory::Field::complex ? 2 : 1);
     if (!answers.regularity.regular) text += "warning: " + answers.regularity.note + "\n";
     if (const std::string note = gap_note(answers.gaps, law.detection_threshold()); !note.empty())
         text += "note: " + note + "\n";

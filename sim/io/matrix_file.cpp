@@ -17,6 +17,7 @@
 #include "core/text/printable.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/foreign_formats.hpp"
+#include "sim/io/npy.hpp"
 #include "sim/io/npz.hpp"
 #include "sim/io/table.hpp"
 #include "sim/io/tensor_layout.hpp"
@@ -160,6 +161,26 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     reject_packed(tensor, axes, where);
     reject_beyond_memory(axes.tokens, axes.dim, copies, where);
     return gather_block(axes, *selected.head, 0, axes.tokens, read);
+}
+
+/// A .npy file of complex numbers in real form; nothing for another file.
+std::optional<NotedMatrix> read_real_form(const std::string& path, double copies) {
+    const ByteFile bytes(path);
+    const ByteSource source = source_of(bytes);
+    const NpyHeader header = read_npy_header(source);
+    if (!is_complex(header)) return std::nullopt;
+    if (header.shape.size() == 2) reject_beyond_memory(2 * header.shape[0], 2 * header.shape[1], copies, path);
+    const arma::cx_mat matrix = read_complex_npy(source, header);
+    const arma::mat real = arma::real(matrix), imaginary = arma::imag(matrix);
+    const bool complex = imaginary.has_nan() || arma::any(arma::vectorise(imaginary));
+    NotedMatrix found{.matrix = real, .complex = complex};
+    found.notes.push_back(path + (complex
+                                      ? ": complex numbers A + iB, read as the real matrix [[A, -B], [B, A]]; files "
+                                        "written have that form too"
+                                      : ": complex numbers whose imaginary parts are 0, read as real ones"));
+    if (complex) found.matrix = arma::join_cols(arma::join_rows(real, -imaginary), arma::join_rows(imaginary, real));
+    reject_nonfinite(found.matrix, path);
+    return found;
 }
 
 /// The matrix in a file, its notes, and whether numbers were taken for a header or an index.
@@ -330,6 +351,8 @@ void reject_infinite(const arma::mat& matrix, const std::string& where) {
 }  // namespace
 
 NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& reading) {
+    if (reading.real_form && spec.ends_with(".npy"))
+        if (auto found = read_real_form(spec, reading.copies)) return std::move(*found);
     Table table = read_any(split_spec(spec), reading);
     if (reading.keep_missing)
         reject_infinite(table.matrix, spec);

@@ -24,7 +24,8 @@ struct MatrixReading {
     bool keep_missing = false;  ///< missing values are read as NaN, and only infinite ones are errors
     /// The option or key by which the caller's user can ask for keep_missing, for the message about missing values.
     std::string missing_option = {};
-    double copies = 1.0;  ///< of the matrix, which the caller needs at the same time
+    bool real_form = false;  ///< complex numbers A + iB of a .npy file are read as [[A, -B], [B, A]], as A where B is 0
+    double copies = 1.0;     ///< of the matrix, which the caller needs at the same time
 };
 
 /// A matrix and what was decided on reading it, a sentence each.
@@ -32,6 +33,7 @@ struct NotedMatrix {
     arma::mat matrix;
     std::vector<std::string> notes;
     bool of_text = false;  ///< a table of text, in which a header and an index have been looked for
+    bool complex = false;  ///< the real form of complex numbers of a file
 };
 
 /// Reads `FILE.npy`, `FILE.npz[:name]`, a table of text (`read_table`) or `FILE.safetensors[:tensor[:head]]` as a

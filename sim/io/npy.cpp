@@ -262,7 +262,10 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
             "for a dump a.view(np.uint8), which is read with --codes e4m3 or e5m2",
             where, in_quotes(header.descr));
     if (code.starts_with('c'))
-        throw input_error("{}: holds complex numbers (dtype {}): {}", where, in_quotes(header.descr), complex_advice);
+        throw input_error(
+            "{}: holds complex numbers (dtype {}): of a Hermitian matrix in a .npy file give --symmetric, "
+            "else {}",
+            where, in_quotes(header.descr), complex_advice);
     if (code.starts_with('U') || code.starts_with('S'))
         throw input_error(
             "{}: holds text (dtype {}): leave out columns that are no numbers, then save a.astype(np.float64)", where,
@@ -289,6 +292,26 @@ void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::u
         offset += part.size();
         out = out.subspan(count);
     }
+}
+
+bool is_complex(const NpyHeader& header) {
+    const std::string_view code = std::string_view(header.descr).substr(std::min<std::size_t>(1, header.descr.size()));
+    return code == "c8" || code == "c16";
+}
+
+arma::cx_mat read_complex_npy(const ByteSource& source, NpyHeader header) {
+    if (header.shape.size() != 2 || header.elements == 0)
+        throw input_error("{}: shape {} is not that of a matrix (two axes, at least one row and one column): save one",
+                          source.where, shape_text(header.shape));
+    const std::size_t rows = header.shape[0], columns = header.shape[1];
+    // Real and imaginary parts are neighbours: an array of real numbers with one more axis, which varies fastest.
+    header.descr.replace(1, std::string::npos, header.descr.ends_with("16") ? "f8" : "f4");
+    header.shape.push_back(2);
+    set_dtype(header);
+    check_size(header, source);
+    arma::cx_mat matrix(header.fortran_order ? rows : columns, header.fortran_order ? columns : rows);
+    read_npy_elements(source, header, 0, {reinterpret_cast<double*>(matrix.memptr()), 2 * matrix.n_elem});
+    return header.fortran_order ? matrix : arma::cx_mat(matrix.st());
 }
 
 ByteSource source_of(const ByteFile& file) {

@@ -44,6 +44,11 @@ DType require_dtype(const NpyHeader& header, const std::string& where);
 void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::uint64_t first_element,
                        std::span<double> out);
 
+/// Whether its numbers are complex64 or complex128, which only read_complex_npy reads.
+[[nodiscard]] bool is_complex(const NpyHeader& header);
+/// The matrix of such numbers. Throws input_error for an array that does not fill the source or has not two axes.
+[[nodiscard]] arma::cx_mat read_complex_npy(const ByteSource& source, NpyHeader header);
+
 /// The file as a source; `file` must outlive it.
 [[nodiscard]] ByteSource source_of(const ByteFile& file);
 

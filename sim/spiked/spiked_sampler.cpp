@@ -5,15 +5,14 @@
 #include <cmath>
 
 #include "core/runtime/error.hpp"
-#include "sim/preparation/preparation.hpp"
 #include "sim/random/element_engine.hpp"
 
 namespace spiked::sim {
 
 bool same_blocks(const SpikedModel& a, const SpikedModel& b) {
     const auto same_strength = [](SignalStrength one, SignalStrength other) { return one.value == other.value; };
-    return a.colouring == b.colouring && a.seen == b.seen && a.student_rows == b.student_rows &&
-           a.symmetric == b.symmetric && a.entries.text() == b.entries.text() &&
+    return a.colouring == b.colouring && a.seen == b.seen && a.seen_by == b.seen_by && a.seen_spread == b.seen_spread &&
+           a.student_rows == b.student_rows && a.symmetric == b.symmetric && a.entries.text() == b.entries.text() &&
            a.left_vectors.text() == b.left_vectors.text() && a.right_vectors.text() == b.right_vectors.text() &&
            std::equal(a.strengths.begin(), a.strengths.end(), b.strengths.begin(), b.strengths.end(), same_strength) &&
            arma::size(a.variances) == arma::size(b.variances) &&
@@ -65,6 +64,16 @@ void require_possible(const SpikedModel& model) {
     if (!(model.seen > 0.0 && model.seen <= 1.0))
         throw usage_error("seen = {} is not possible (a probability above 0 and at most 1): give for example 0.5",
                           model.seen);
+    const double largest = model.seen * std::pow(1.0 + model.seen_spread, model.seen_by == Missing::both ? 2 : 1);
+    const bool by_lines = model.seen_by != Missing::uniform;
+    if (model.seen_by == Missing::none || !(model.seen_spread >= 0.0 && model.seen_spread < 1.0) ||
+        (model.seen_spread > 0.0 && !by_lines) || largest > 1.0)
+        throw usage_error(
+            "seen = {} with seen_by = \"{}\" and seen_spread = {} is not possible (probabilities from seen (1 - "
+            "seen_spread) to seen (1 + seen_spread), of rows or columns, at most 1): give for example 0.5, \"rows\" "
+            "and "
+            "0.5",
+            model.seen, enum_name(model.seen_by), model.seen_spread);
     if (model.colouring == Colouring::eigenbasis && model.seen < 1.0)
         throw usage_error(
             "colouring in the eigenbasis of a matrix with missing entries is not possible (rotations change which are "
@@ -93,15 +102,21 @@ void require_possible(const SpikedModel& model) {
 namespace {
 
 /// Weights the entries that are seen, and takes the others away.
-void lose_entries(SpikedSample& sample, double seen, const stream::Stream& stream) {
+void lose_entries(SpikedSample& sample, const SpikedModel& model, const stream::Stream& stream) {
     if (sample.observed.n_elem > std::size_t{1} << 32)
         throw precondition_error("{} entries are requested of one stream, which holds 2^32", sample.observed.n_elem);
+    const auto factor = [&](Missing lines, arma::uword at, arma::uword count) {
+        if (model.seen_by != lines && model.seen_by != Missing::both) return 1.0;
+        return 1.0 + model.seen_spread * (2.0 * (static_cast<double>(at) + 0.5) / static_cast<double>(count) - 1.0);
+    };
+    const arma::uword n = sample.observed.n_rows, d = sample.observed.n_cols;
     for (arma::uword e = 0; e < sample.observed.n_elem; ++e) {
+        const double seen = model.seen * factor(Missing::rows, e % n, n) * factor(Missing::columns, e / n, d);
         const stream::PhiloxCounter words = stream.words(static_cast<std::uint32_t>(e));
         const auto bits = (std::uint64_t{words[1]} << 32 | words[0]) >> 11;
         if (!(static_cast<double>(bits) * 0x1p-53 < seen)) sample.observed[e] = arma::datum::nan;
     }
-    (void)weight_seen_entries(sample.observed, Missing::uniform);
+    (void)weight_seen_entries(sample.observed, model.seen_by);
     sample.noise = sample.observed - sample.signal;
 }
 
@@ -168,7 +183,7 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     if (model.symmetric) result.signal = arma::symmatl(result.signal);  // else to rounding
     result.observed = result.signal + result.noise;
     if (!model.left_vectors.orthonormal()) result.left = arma::normalise(result.left);
-    if (model.seen < 1.0) lose_entries(result, model.seen, Stream(seed, cell, Role::missing, replicate));
+    if (model.seen < 1.0) lose_entries(result, model, Stream(seed, cell, Role::missing, replicate));
     return result;
 }
 

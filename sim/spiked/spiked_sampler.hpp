@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/text/enum_names.hpp"
+#include "sim/preparation/preparation.hpp"
 #include "sim/random/address.hpp"
 #include "sim/spiked/covariance.hpp"
 #include "sim/spiked/entry_law.hpp"
@@ -45,6 +46,11 @@ struct SpikedModel {
     /// chi-square variables with NU degrees of freedom. Rows of Gaussian entries are then multivariate t with NU
     /// degrees of freedom and covariance 1/d: elliptical noise. 0: no such scales.
     double student_rows = 0.0;
+    /// What the probability that an entry is seen depends on, and how entries seen are weighted. The probabilities of
+    /// rows (columns) lie evenly around `seen`, from seen (1 - W) for the first to seen (1 + W) for the last, but for
+    /// half a step at the ends; of both, that of an entry is their product over `seen`.
+    Missing seen_by = Missing::uniform;
+    double seen_spread = 0.0;  ///< W
 };
 
 /// Whether both models draw the same blocks, bit for bit, from the same seed, cell and replicate.
@@ -65,7 +71,8 @@ struct SpikedSample {
 
 /// Throws usage_error when no sample can be drawn: more strengths than min(n, d), vectors that do not fit, eigenbasis
 /// colouring of entries that are not Gaussian, have variances or random scales of their own or of which some are
-/// missing, variances of another size, negative or not finite, a probability `seen` that is not above 0 and at most 1,
+/// missing, variances of another size, negative or not finite, a probability of being seen that is not above 0 and at
+/// most 1,
 /// degrees of freedom of rows that are neither 0 nor above 2, a negative strength of a block that is not symmetric,
 /// a symmetric block of n other than d, of another colouring than dense, with covariances, entries missing, variances
 /// or random scales, or with scores as vectors. `sample` calls this function.

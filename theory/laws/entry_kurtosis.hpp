@@ -4,6 +4,7 @@
 
 #include "theory/laws/quantities.hpp"
 #include "theory/laws/separable_law.hpp"
+#include "theory/laws/tracy_widom.hpp"
 
 namespace spiked::theory {
 
@@ -15,6 +16,9 @@ struct NoiseEntries {
     /// coordinate. Empty: 3/n and 3/d, those of Haar vectors.
     std::optional<double> left_fourth_powers = {};
     std::optional<double> right_fourth_powers = {};
+    /// Complex: entries with E |x|^2 = 1 and E x^2 = 0, such as circular Gaussian ones. Their kurtosis is not taken
+    /// into account: finite_size throws usage_error where it is not 0.
+    Field field = Field::real;
 };
 
 /// Whether A and B are multiples of the identity, the only noise for which the functions below hold.

@@ -24,6 +24,14 @@ void require_size(const SeparableLaw& law, std::size_t rows, std::size_t columns
             columns, aspect, law.aspect().value());
 }
 
+void require_known(const NoiseEntries& entries) {
+    if (entries.field == Field::complex && entries.excess_kurtosis != 0.0)
+        throw usage_error(
+            "complex entries of excess kurtosis {:g} are given (at one size only Gaussian ones are known): leave the "
+            "kurtosis out",
+            entries.excess_kurtosis);
+}
+
 /// Pure noise of one size: the typical positions of its eigenvalues, and the expected number above a level.
 class Noise {
 public:
@@ -34,33 +42,33 @@ public:
           edge_shift_(kurtosis_edge_shift(law, columns, entries)),
           shift_at_([&law, columns, entries](double at) { return kurtosis_shift_at(law, columns, entries, {at}); }),
           edge_scale_(1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0))),
+          field_(entries.field),
+          more_above_(field_ == Field::real ? 0.25 : 0.0),
           rows_(static_cast<double>(rows)),
           columns_(static_cast<double>(columns)) {}
 
     [[nodiscard]] double edge() const { return edge_; }
     [[nodiscard]] double edge_scale() const { return edge_scale_; }
 
-    /// The typical position of the j-th largest eigenvalue. Deep in the bulk, the limiting process of real noise has a
-    /// quarter of a point more above a level than the density predicts, and the j-th point lies where j - 1/2 are
-    /// above.
+    /// The typical position of the j-th largest eigenvalue, where j - 1/2 points of the limiting process are above.
     [[nodiscard]] double position(std::size_t j) const {
-        const double above = (static_cast<double>(j) - 0.75) / rows_;
+        const double above = (static_cast<double>(j) - 0.5 - more_above_) / rows_;
         const double place = bulk_.quantile(std::max(0.0, 1.0 - above)).value;
         return place + shift_at_(place);
     }
 
     [[nodiscard]] double probability_above(double level) const {
-        return tracy_widom_survival((level - edge_shift_ - edge_) / edge_scale_);
+        return tracy_widom_survival((level - edge_shift_ - edge_) / edge_scale_, field_);
     }
 
     [[nodiscard]] double expected_above(double level) const {
         const double unshifted = level - shift_at_(level - edge_shift_);
         const double s = (unshifted - edge_) / edge_scale_;
-        if (s >= 0.0) return edge_points_above(s);
+        if (s >= 0.0) return edge_points_above(s, field_);
         const double counted = rows_ * bulk_.survival({unshifted});
         constexpr double far = -8.0;
-        if (s < far) return counted + 0.25;
-        return counted + edge_points_above(s) - 2.0 / (3.0 * std::numbers::pi) * std::pow(-s, 1.5);
+        if (s < far) return counted + more_above_;
+        return counted + edge_points_above(s, field_) - 2.0 / (3.0 * std::numbers::pi) * std::pow(-s, 1.5);
     }
 
     /// The median of the min(n, d) eigenvalues that a decomposition returns.
@@ -75,6 +83,8 @@ private:
     double edge_shift_;
     std::function<double(double)> shift_at_;  ///< of the eigenvalue at a place of the limit
     double edge_scale_;
+    Field field_;
+    double more_above_;  ///< a level deep in the bulk than the density predicts, in the limiting process
     double rows_;
     double columns_;
 };
@@ -175,7 +185,8 @@ std::size_t pilot_within(std::size_t k, std::size_t short_side) {
 FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t columns,
                        std::span<const SignalStrength> strengths, double level, const NoiseEntries& entries) {
     require_size(law, rows, columns);
-    const double upper_quantile = tracy_widom_upper_quantile(level);
+    require_known(entries);
+    const double upper_quantile = tracy_widom_upper_quantile(level, entries.field);
     const std::size_t short_side = std::min(rows, columns);
     const double p = static_cast<double>(short_side);
     const double shift = kurtosis_edge_shift(law, columns, entries);
@@ -185,9 +196,10 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     FiniteSize result;
     result.rows = rows;
     result.columns = columns;
+    result.field = entries.field;
     result.kurtosis_shift = shift;
-    result.top_noise_shift = tracy_widom_mean * noise.edge_scale() + shift;
-    result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance) * noise.edge_scale();
+    result.top_noise_shift = tracy_widom_mean_of(entries.field) * noise.edge_scale() + shift;
+    result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance_of(entries.field)) * noise.edge_scale();
     result.regularity = law.edge_regularity(3.0 / p);
 
     CutoffTable table(law, noise);
@@ -319,12 +331,17 @@ SpikeVariances spike_variances(const SpikeCurve& curve, Eigenvalue edge, AspectR
 SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                    std::size_t columns, const NoiseEntries& entries) {
     require_size(law, rows, columns);
+    require_known(entries);
     const SpikePrediction spike = law.spike(strength);
     const SpikeCurve curve = law.spike_curve(strength);
     SpikeFluctuation result;
     result.strength = strength;
     result.gaussian = spike_variances(curve, law.bulk_edge(), law.aspect(), rows, columns).log;
-    const LogVariances& gaussian = result.gaussian;
+    LogVariances& gaussian = result.gaussian;
+    if (entries.field == Field::complex)
+        for (double* part : {&gaussian.outlier, &gaussian.overlap_left, &gaussian.overlap_right,
+                             &gaussian.outlier_with_left, &gaussian.outlier_with_right})
+            *part *= 0.5;
     if (entries.excess_kurtosis != 0.0)
         result.of_entries = kurtosis_effect(law, strength, rows, columns, entries, gaussian);
     const KurtosisEffect& added = result.of_entries;
@@ -339,10 +356,10 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
 }
 
 std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eigenvalue edge) {
-    const double edge_scale = finite.top_noise_standard_deviation / std::sqrt(tracy_widom_variance);
+    const double edge_scale = finite.top_noise_standard_deviation / std::sqrt(tracy_widom_variance_of(finite.field));
     std::vector<TopNoiseQuantile> quantiles;
     for (const double probability : {0.01, 0.05, 0.5, 0.95, 0.99}) {
-        const double standard = tracy_widom_quantile(probability);
+        const double standard = tracy_widom_quantile(probability, finite.field);
         quantiles.push_back({probability, standard, {edge.value + finite.kurtosis_shift + edge_scale * standard}});
     }
     return quantiles;

@@ -76,6 +76,7 @@ struct SpikeFluctuation {
 struct FiniteSize {
     std::size_t rows = 0;
     std::size_t columns = 0;
+    Field field = Field::real;
     double top_noise_shift = 0.0;               ///< mean of the top noise eigenvalue minus the edge
     double top_noise_standard_deviation = 0.0;  ///< both in eigenvalue units
     double kurtosis_shift = 0.0;                ///< kurtosis_edge_shift, included in the first and in all that follows
@@ -91,8 +92,8 @@ struct FiniteSize {
 [[nodiscard]] std::size_t pilot_within(std::size_t k, std::size_t short_side);
 
 /// First-order finite-size theory of n x d noise under `law` (research note theory.md C1, C6, C7): the top eigenvalue
-/// is edge + TW1 / (g d^(2/3)); eigenvalues above a cutoff are counted by the limiting edge process, and by the
-/// density inside the bulk. Rules, with p = min(n, d):
+/// is edge + TW1 / (g d^(2/3)), TW2 for complex entries; eigenvalues above a cutoff are counted by the limiting edge
+/// process, and by the density inside the bulk. Rules, with p = min(n, d):
 ///   eoptshrink             eigenvalue / edge - 1 > p^(-1/3), edge from eigenvalues k + 1 and 2k + 1
 ///   eoptshrink:margin=0    the same without the margin
 ///   eoptshrink:edgefit     the same margin, edge from a line through the top 2k eigenvalues over (j - 1/2)^(2/3)
@@ -111,9 +112,9 @@ struct FiniteSize {
 /// (.96): the shift is right to first order in k d^(-1/3), and too large for the last two. The edge that eoptshrink
 /// estimates, from eigenvalues farther in, moves less: measured (predicted) mean for laplace 2.601(3) (2.62) at 64 x
 /// 160, for sparse:0.05 2.797(5) (2.88) there and 4.073(9) (4.14) at 128 x 128. Throws usage_error when n/d is not the
-/// aspect of the law (1e-9), a size is 0, level is outside (0, 1), or the entries have an excess kurtosis and the law
-/// is not white. Accuracy of `estimated`: a few percent of the cutoff at p = 128. Cost: about 15 ms, nearly all of it
-/// quantiles.
+/// aspect of the law (1e-9), a size is 0, level is outside (0, 1), or the entries have an excess kurtosis and are
+/// complex or the law is not white. Accuracy of `estimated`: a few percent of the cutoff at p = 128. Cost: about 15 ms,
+/// nearly all of it quantiles.
 [[nodiscard]] FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t columns,
                                      std::span<const SignalStrength> strengths = {}, double level = 0.01,
                                      const NoiseEntries& entries = {});
@@ -134,7 +135,9 @@ struct SpikeVariances {
 [[nodiscard]] SpikeVariances spike_variances(const SpikeCurve& curve, Eigenvalue edge, AspectRatio aspect,
                                              std::size_t rows, std::size_t columns);
 
-/// Fluctuation of one detectable spike. Throws usage_error at or below the threshold, and as above.
+/// Fluctuation of one detectable spike. Of complex entries every variance is half of that of real ones: the forms that
+/// it consists of are sums over twice as many independent numbers. Throws usage_error at or below the threshold, and as
+/// above.
 [[nodiscard]] SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                                  std::size_t columns, const NoiseEntries& entries = {});
 

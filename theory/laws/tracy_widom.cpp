@@ -145,7 +145,13 @@ double tracy_widom_upper_quantile(double tail, Field field) {
                  high == 4.0 ? -2.0 : high / 2.0, high);
 }
 
-double edge_points_above(double s) {
+double edge_points_above(double s, Field field) {
+    if (s > 100.0) return 0.0;
+    const double airy = boost::math::airy_ai(s);
+    const double slope = boost::math::airy_ai_prime(s);
+    // This part suffers from cancellation in the far right tail, where it is negligible for real noise.
+    const double unitary = std::max(0.0, (2.0 * s * s * airy * airy - 2.0 * s * slope * slope - airy * slope) / 3.0);
+    if (field == Field::complex) return unitary;
     const Nodes<double>& rule = nodes<double>();
     const double length = std::max(16.0, 14.0 - s);
     double tail = 0.0;
@@ -153,12 +159,7 @@ double edge_points_above(double s) {
         const double x = s + length * rule.position[i];
         if (x < 100.0) tail += length * rule.weight[i] * boost::math::airy_ai(x);
     }
-    if (s > 100.0) return 0.0;
-    const double airy = boost::math::airy_ai(s);
-    const double slope = boost::math::airy_ai_prime(s);
-    const double unitary = (2.0 * s * s * airy * airy - 2.0 * s * slope * slope - airy * slope) / 3.0;
-    // The unitary part suffers from cancellation in the far right tail, where it is negligible.
-    return std::max(0.0, unitary) + tail / 2.0 - tail * tail / 4.0;
+    return unitary + tail / 2.0 - tail * tail / 4.0;
 }
 
 }  // namespace spiked::theory

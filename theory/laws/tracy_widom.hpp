@@ -24,14 +24,21 @@ enum class Field { real, complex };
 /// lies in [1e-100, 1).
 [[nodiscard]] double tracy_widom_upper_quantile(double tail, Field field = Field::real);
 
-/// For real noise: the expected number of points above s in the limiting point process at the edge, whose largest point
-/// has the law above. It is the integral of the one-point density Ai'^2 - x Ai^2 + Ai(x) (1 - int_x^inf Ai) / 2
-/// (Forrester, Nagao and Honner 1999).
-[[nodiscard]] double edge_points_above(double s);
+/// The expected number of points above s in the limiting point process at the edge, whose largest point has the law
+/// above. It is the integral of the one-point density, which is Ai'^2 - x Ai^2 for complex noise and for real noise
+/// that plus Ai(x) (1 - int_x^inf Ai) / 2 (Forrester, Nagao and Honner 1999).
+[[nodiscard]] double edge_points_above(double s, Field field = Field::real);
 
 inline constexpr double tracy_widom_mean = -1.2065335745820;
 inline constexpr double tracy_widom_variance = 1.607781034581;
 inline constexpr double complex_tracy_widom_mean = -1.7710868074116;
 inline constexpr double complex_tracy_widom_variance = 0.8131947928329;
+
+[[nodiscard]] constexpr double tracy_widom_mean_of(Field field) {
+    return field == Field::real ? tracy_widom_mean : complex_tracy_widom_mean;
+}
+[[nodiscard]] constexpr double tracy_widom_variance_of(Field field) {
+    return field == Field::real ? tracy_widom_variance : complex_tracy_widom_variance;
+}
 
 }  // namespace spiked::theory

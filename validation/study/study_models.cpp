@@ -48,6 +48,8 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
     point.rows = section.count("n", 128, 2, 65536);
     point.columns = section.count("d", 128, 2, 65536);
     point.seen = section.number("seen", point.seen, 1e-9, 1.0);
+    point.seen_by = section.choice("seen_by", point.seen_by);
+    point.seen_spread = section.number("seen_spread", point.seen_spread, 0.0, 1.0);
     if (const toml::table* noise = section.table("noise", "{ entries = \"gaussian\" }")) {
         Section inside(*noise, "model.noise", diagnostics);
         const std::string entries = inside.text("entries", point.entries.text());

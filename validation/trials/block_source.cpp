@@ -46,6 +46,8 @@ Json spiked_json(const SpikedPoint& point) {
                               {"noise", std::move(noise)},
                               {"signal", std::move(signal)}});
     if (point.seen < 1.0) json.set("seen", point.seen);
+    if (point.seen < 1.0 && point.seen_by != sim::Missing::uniform)
+        json.set("seen_by", enum_name(point.seen_by)).set("seen_spread", point.seen_spread);
     return json;
 }
 
@@ -150,7 +152,9 @@ void reject_impossible(const SpikedPoint& point, const std::vector<SignalStrengt
                            .colouring = point.colouring,
                            .symmetric = point.symmetric,
                            .seen = point.seen,
-                           .student_rows = point.student_rows});
+                           .student_rows = point.student_rows,
+                           .seen_by = point.seen_by,
+                           .seen_spread = point.seen_spread});
 }
 
 /// The part of the model that has no kernels; empty where all of it has.
@@ -196,6 +200,10 @@ BlockSource spiked_source(const SpikedPoint& point) {
     if (point.student_rows > 0.0) {
         source.notes.push_back(
             "the scales of rows are drawn anew in every block (student_rows): nothing is compared with the theory");
+    } else if (point.seen < 1.0 && point.seen_by != sim::Missing::uniform) {
+        source.notes.push_back(
+            "rows or columns have probabilities of their own to be seen (seen_by): nothing is compared with the "
+            "theory");
     } else if (!profile) {
         source.law = [point, signal_square] { return law_of(point, signal_square); };
     } else if (point.left_vectors.spread_evenly() && point.right_vectors.spread_evenly()) {
@@ -227,15 +235,16 @@ BlockSource spiked_source(const SpikedPoint& point) {
             sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell), strengths,
             point.entries, point.left_vectors, point.right_vectors, point.colouring, point.symmetric, point.seen,
-            profile ? sim::entry_variances(*profile, point.rows, point.columns) : arma::mat(), point.student_rows});
+            profile ? sim::entry_variances(*profile, point.rows, point.columns) : arma::mat(), point.student_rows,
+            point.seen_by, point.seen_spread});
+        const std::function<estimators::KnownNoise()> noise = [model]() -> estimators::KnownNoise {
+            if (model->colouring == sim::Colouring::eigenbasis)
+                return {known(model->row.in_eigenbasis()), known(model->column.in_eigenbasis())};
+            return known_noise(*model);
+        };
         return PreparedSource{
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
-            [model]() -> estimators::KnownNoise {
-                if (model->colouring == sim::Colouring::eigenbasis)
-                    return {known(model->row.in_eigenbasis()), known(model->column.in_eigenbasis())};
-                return known_noise(*model);
-            },
-            model};
+            model->seen < 1.0 && model->seen_by != sim::Missing::uniform ? nullptr : noise, model};
     };
     return source;
 }

@@ -75,6 +75,9 @@ struct SpikedPoint {
     /// The probability that an entry is seen. The law is that of the noise of the entries seen
     /// (theory/missing/missing_entries.hpp); thresholds as units of strengths are those of the whole matrix.
     double seen = 1.0;
+    /// sim::SpikedModel::seen_by and seen_spread. Nothing is predicted where it is not uniform.
+    sim::Missing seen_by = sim::Missing::uniform;
+    double seen_spread = 0.0;
     /// A variance profile of the noise (sim/spiked/variance_profile.hpp) in place of covariances; empty: none. Its
     /// thresholds as units are those of spikes that are spread evenly, and nothing is predicted about other spikes.
     std::string variances = {};

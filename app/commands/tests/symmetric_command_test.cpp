@@ -1,9 +1,12 @@
 // Symmetric matrices: the spiked Wigner model has the limits of a square matrix of independent entries, and other
 // fluctuations, which a note says. `spectrum --symmetric` and `theory --symmetric` have its theory.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <armadillo>
 #include <cmath>
+#include <complex>
+#include <fstream>
 
 #include "app/tests/process.hpp"
 #include "sim/io/matrix_file.hpp"
@@ -12,7 +15,6 @@
 #include "sim/random/normal.hpp"
 #include "sim/random/tests/statistics.hpp"
 #include "theory/laws/tracy_widom.hpp"
-#include "theory/laws/white_formulas.hpp"
 
 namespace spiked::app {
 namespace {
@@ -102,50 +104,53 @@ arma::cx_mat complex_normals(arma::uword rows, arma::uword columns, std::uint64_
     return arma::cx_mat(real, imaginary) / std::sqrt(2.0);
 }
 
-TEST(ComplexMatricesLaw, HaveTheLimitsOfRealOnesHalfTheVarianceAndTheLawOfOrderTwo) {
+double number_at(const Json& json, const char* key) { return number(*json.find(key)); }
+
+TEST(ComplexMatricesLaw, FluctuateAsTheoryComplexSays) {
     constexpr int count = 400;
     constexpr arma::uword rows = 40, columns = 80;
-    constexpr double beta = 0.5, x = 1.5;  // thresholds are at .84
-    const double limit = (1.0 + x * x) * (beta + x * x) / (x * x);
+    constexpr double x = 1.5;  // thresholds are at .84
     const arma::vec left =
         stream::haar_frame(stream::Stream(stream::test_seed, "complex", stream::Role::left_vectors, 0), rows, 1);
     const arma::vec right =
         stream::haar_frame(stream::Stream(stream::test_seed, "complex", stream::Role::right_vectors, 0), columns, 1);
     const arma::cx_mat signal(x * left * right.t(), arma::zeros(rows, columns));
-    double mean[2] = {}, square[2] = {}, squared = 0.0, top = 0.0;
+    arma::vec outliers(count), overlaps(count), tops(count);
     for (int r = 0; r < count; ++r) {
         const arma::cx_mat noise = complex_normals(rows, columns, static_cast<std::uint64_t>(r)) / std::sqrt(columns);
         arma::cx_mat u, v;
         arma::vec values;
         ASSERT_TRUE(arma::svd_econ(u, values, v, arma::cx_mat(noise + signal)));
-        squared += std::norm(arma::cdot(u.col(0), arma::cx_vec(left, arma::zeros(rows)))) / count;
-        // Of real noise: the real parts with their whole variance.
-        const double of_complex = std::pow(values(0), 2);
-        const double of_real =
-            std::pow(arma::svd(arma::mat(std::sqrt(2.0) * arma::real(noise) + arma::real(signal))).eval()(0), 2);
-        for (const int field : {0, 1}) {
-            const double value = field == 0 ? of_real : of_complex;
-            mean[field] += value / count;
-            square[field] += std::pow(value - limit, 2) / count;
-        }
-        const double noise_top = std::pow(arma::svd(noise).eval()(0), 2);
-        top += theory::white::tracy_widom_scale(beta) * std::pow(columns, 2.0 / 3.0) *
-               (noise_top - theory::white::bulk_edge(beta)) / count;
+        outliers(r) = std::pow(values(0), 2);
+        overlaps(r) = std::norm(arma::cdot(u.col(0), arma::cx_vec(left, arma::zeros(rows))));
+        tops(r) = std::pow(arma::svd(noise).eval()(0), 2);
     }
-    const double z = stream::two_sided_z(4.0);
-    EXPECT_NEAR(mean[1], limit, 2.0 / rows + z * std::sqrt(square[1] / count));
-    EXPECT_NEAR(squared, theory::white::overlap_left(x, beta), 2.0 / rows);
-    // The log of a ratio of two means of squares varies by sqrt(4 / count); .1 is for finite size.
-    const double room = 0.1 + z * std::sqrt(4.0 / count);
-    EXPECT_NEAR(std::log(square[0] / square[1]), std::log(2.0), room);
-    EXPECT_GT(std::log(square[0] / square[1]), room) << "control: the same variance";
-    // Gaussian complex noise is off by order n^(-2/3) from its limit; order 1 has another mean.
-    const double top_room = 0.15 + z * std::sqrt(theory::complex_tracy_widom_variance / count);
-    EXPECT_NEAR(top, theory::complex_tracy_widom_mean, top_room);
-    EXPECT_GT(std::abs(top - theory::tracy_widom_mean), top_room);
+    // Five comparisons. A log of a mean of squares varies by sqrt(2 / count); .15 is for finite size, as the order
+    // n^(-2/3) that the largest eigenvalue of Gaussian noise is off its limit.
+    const double z = stream::two_sided_z(5.0);
+    const double room = 0.15 + z * std::sqrt(2.0 / count);
+    for (const bool complex : {true, false}) {  // control: real entries
+        const Json json =
+            spiked("theory --size 40x80 --strength 1.5 --json" + std::string(complex ? " --complex" : "")).json();
+        const Json& spike = json.find("spikes")->items()->front();
+        const Json& finite = *json.find("finite_size");
+        const Json& spread = finite.find("spikes")->items()->front();
+        EXPECT_EQ(finite.find("field") != nullptr, complex);
+        const double outlier = number_at(spike, "outlier"), overlap = number_at(spike, "overlap_left");
+        const double of_outlier = std::log(arma::var(outliers) / std::pow(number_at(spread, "outlier_deviation"), 2));
+        const double of_overlap =
+            std::log(arma::var(overlaps) / std::pow(number_at(spread, "overlap_left_deviation"), 2));
+        const double unit = number_at(finite, "edge_fluctuation");
+        const double of_top =
+            (arma::mean(tops) - number_at(json, "bulk_edge") - number_at(finite, "top_noise_shift")) / unit;
+        const double top_room = 0.15 + z / std::sqrt(count);
+        EXPECT_EQ(std::abs(of_outlier) < room, complex) << of_outlier << " of at most " << room;
+        EXPECT_EQ(std::abs(of_overlap) < room, complex) << of_overlap << " of at most " << room;
+        EXPECT_EQ(std::abs(of_top) < top_room, complex) << of_top << " of at most " << top_room;
+        EXPECT_NEAR(arma::mean(outliers), outlier, 2.0 / rows + z * arma::stddev(outliers) / std::sqrt(count));
+        EXPECT_NEAR(arma::mean(overlaps), overlap, 2.0 / rows);
+    }
 }
-
-double number_at(const Json& json, const char* key) { return number(*json.find(key)); }
 
 TEST(SymmetricSpectrum, HasTheComponentsOfBothSignsAndWritesTheSignal) {
     Symmetric drawn = spiked_wigner(1);
@@ -204,6 +209,58 @@ TEST(SymmetricSpectrum, TakesTheRealFormOfAHermitianMatrix) {
     EXPECT_NEAR(number_at(json, "entry_deviation"), 1.0 / std::sqrt(40.0), 0.01);
 }
 
+/// A .npy file of complex numbers, in row order or, of two axes, in column order.
+template <class Part>
+std::string complex_npy(const arma::cx_mat& matrix, const char* descr, bool fortran) {
+    std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': ({}, {}), }}", descr,
+                                   fortran ? "True" : "False", matrix.n_rows, matrix.n_cols);
+    text.append(117 - text.size(), ' ');
+    std::string bytes = std::string("\x93NUMPY\x01\0", 8) + '\x76' + '\0' + text + '\n';
+    const arma::cx_mat stored = fortran ? matrix : arma::cx_mat(matrix.st());
+    for (const std::complex<double>& entry : stored)
+        for (const double part : {entry.real(), entry.imag()}) {
+            const auto number = static_cast<Part>(part);
+            bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+        }
+    return bytes;
+}
+
+TEST(SymmetricSpectrum, ReadsAFileOfComplexNumbers) {
+    const arma::cx_mat white = complex_normals(24, 24, 2);
+    const arma::cx_mat matrix = (white + white.t()) / std::sqrt(48.0);
+    const arma::vec values = arma::reverse(arma::eig_sym(matrix));
+    const std::string file = scratch("complex.npy");
+    const auto save = [&](const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; };
+    const auto check = [&](double accuracy) {
+        const Outcome found = spiked("spectrum " + file + " --symmetric --json");
+        ASSERT_EQ(found.code, 0) << found.err;
+        const Json json = found.json();
+        EXPECT_TRUE(*json.find("complex")->boolean());
+        EXPECT_EQ(number_at(json, "size"), 24.0);
+        const auto& listed = *json.find("eigenvalues")->items();
+        ASSERT_EQ(listed.size(), 24U);  // each once
+        for (std::size_t i = 0; i < 24; ++i) EXPECT_NEAR(number(listed[i]), values(i), accuracy);
+    };
+    save(complex_npy<double>(matrix, "<c16", false));
+    check(1e-12);
+    const Outcome other = spiked("spectrum " + file);
+    EXPECT_EQ(other.code, 4);
+    EXPECT_NE(other.err.find("of a Hermitian matrix in a .npy file give --symmetric"), std::string::npos) << other.err;
+    save(complex_npy<double>(matrix, "<c16", true));
+    check(1e-12);
+    save(complex_npy<float>(matrix, "<c8", false));
+    check(1e-5);
+    save(complex_npy<double>(white, "<c16", false));
+    const Outcome general = spiked("spectrum " + file + " --symmetric");
+    EXPECT_EQ(general.code, 4);
+    EXPECT_NE(general.err.find("the matrix is not Hermitian"), std::string::npos) << general.err;
+    save(complex_npy<double>(matrix, "<c16", false).substr(0, 2000));
+    EXPECT_NE(spiked("spectrum " + file + " --symmetric").err.find("truncated"), std::string::npos);
+    save(complex_npy<double>(arma::cx_mat(arma::real(matrix), arma::zeros(24, 24)), "<c16", false));
+    const Outcome real = spiked("spectrum " + file + " --symmetric --json");
+    EXPECT_FALSE(*real.json().find("complex")->boolean()) << real.err;
+}
+
 TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
     const std::string file = scratch("for-errors.npy");
     sim::write_npy(file, spiked_wigner(0).matrix);
@@ -223,7 +280,9 @@ TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
     for (const char* model : {"", "--population 3 ", "--variances blocks:1 "})
         fails("theory " + std::string(model) + "--aspect 2 --size 30x40", 2,
               "--size 30x40 does not fit --aspect 2 (its aspect ratio is 0.75)");
-    fails("theory --aspect 1 --complex", 2, "--complex has no effect without --symmetric");
+    fails("theory --aspect 1 --complex", 2, "--complex has no effect without --size");
+    fails("theory --size 30x40 --complex --seen 0.5", 2, "exclude each other");
+    fails("theory --size 30x40 --complex --entries laplace", 2, "only Gaussian complex entries are known");
     arma::mat other = spiked_wigner(0).matrix;
     other(0, 1) += 0.01;
     sim::write_npy(file, other);
@@ -254,7 +313,7 @@ TEST(SymmetricTheory, HasTheFormulasOfTheModel) {
     EXPECT_EQ(number_at(finite, "diagonal_variance"), 0.0);
     EXPECT_NEAR(number_at(finite, "top_eigenvalue_mean"),
                 number_at(*json.find("finite_size"), "top_eigenvalue_mean") - 0.04, 1e-12);
-    const Outcome text = spiked("theory --symmetric --complex --strength 3");
+    const Outcome text = spiked("theory --symmetric --complex --size 30x30 --strength 3");
     EXPECT_NE(text.out.find("Hermitian noise"), std::string::npos) << text.out;
 }
 

@@ -142,5 +142,42 @@ TEST(MissingEntriesLaw, RejectsWhatCannotBeDrawn) {
     EXPECT_THROW((void)sample(model, missing_seed, "bad", 0), Error);
 }
 
+TEST(MissingEntries, AreAsManyInRowsAndColumnsAsTheirProbabilitiesSay) {
+    constexpr arma::uword n = 40, d = 30;
+    constexpr std::uint64_t replicates = 40;
+    constexpr double share = 0.5, spread = 0.4;
+    const double z = boost::math::quantile(
+        boost::math::complement(boost::math::normal(), missing_false_alarm / (2.0 * (n + d)) / 2.0));
+    const auto factor = [](arma::uword at, arma::uword count) {
+        return 1.0 + spread * (2.0 * (static_cast<double>(at) + 0.5) / static_cast<double>(count) - 1.0);
+    };
+    for (const Missing by : {Missing::rows, Missing::both, Missing::uniform}) {
+        SpikedModel model{Covariance::identity(n), Covariance::identity(d), {}};
+        model.seen = share;
+        model.seen_by = by;
+        model.seen_spread = by == Missing::uniform ? 0.0 : spread;
+        arma::mat seen(n, d, arma::fill::zeros);
+        for (std::uint64_t r = 0; r < replicates; ++r)
+            seen += arma::conv_to<arma::mat>::from(sample(model, missing_seed, "lines", r).observed != 0.0);
+        double largest = 0.0;  // deviation in standard errors, from the probabilities of rows and of `both`
+        const auto compare = [&](double found, double probability, arma::uword of) {
+            const double count = static_cast<double>(of) * replicates;
+            largest = std::max(
+                largest, std::abs(found / count - probability) / std::sqrt(probability * (1.0 - probability) / count));
+        };
+        for (arma::uword i = 0; i < n; ++i) compare(arma::accu(seen.row(i)), share * factor(i, n), d);
+        for (arma::uword j = 0; j < d; ++j)
+            compare(arma::accu(seen.col(j)), share * (by == Missing::both ? factor(j, d) : 1.0), n);
+        EXPECT_EQ(largest < z, by != Missing::uniform) << enum_name(by) << " " << largest << " of at most " << z;
+    }
+    SpikedModel impossible{Covariance::identity(n), Covariance::identity(d), {}};
+    impossible.seen = 0.9;
+    impossible.seen_by = Missing::rows;
+    impossible.seen_spread = 0.2;  // more than 1
+    EXPECT_THROW(require_possible(impossible), Error);
+    impossible.seen_by = Missing::uniform;
+    EXPECT_THROW(require_possible(impossible), Error);
+}
+
 }  // namespace
 }  // namespace spiked::sim

@@ -151,5 +151,22 @@ TEST(TracyWidom, ExpectedCountAboveALevelIntegratesTheEdgeDensity) {
     EXPECT_EQ(edge_points_above(500.0), 0.0);
 }
 
+TEST(TracyWidom, PointsOfComplexNoiseAreTheIntegralOfTheirDensity) {
+    // Independent computation: the density Ai'^2 - x Ai^2 by the trapezoidal rule.
+    for (const double s : {-5.0, -1.0, 0.0, 2.0}) {
+        double sum = 0.0;
+        constexpr double step = 1e-3;
+        for (double x = s; x < 14.0; x += step) {
+            const double density =
+                std::pow(boost::math::airy_ai_prime(x), 2) - x * std::pow(boost::math::airy_ai(x), 2);
+            sum += step * density * (x == s ? 0.5 : 1.0);
+        }
+        EXPECT_NEAR(edge_points_above(s, Field::complex), sum, 1e-6) << s;
+    }
+    // Where two points are improbable, their number is the probability of one.
+    const double survival = tracy_widom_survival(3.0, Field::complex);
+    EXPECT_NEAR(edge_points_above(3.0, Field::complex) / survival, 1.0, 1e-3);
+}
+
 }  // namespace
 }  // namespace spiked::theory

@@ -240,11 +240,11 @@ TEST(StudyDiagnostics, SweepErrorsAreReportedTogetherAtTheirValues) {
                             "[[estimator]]\nname = \"svd:1\"\n"));
     expect_part(message, "x.toml:11:22: [sweep] signal.strenght: unknown key \"strenght\"");
     expect_part(message, "x.toml:12:23: [sweep] noise.rowcov.rho: unknown key \"rowcov\"");
-    expect_part(
-        error_of(
-            study_with("signal = { strength = 2.0 }", "[sweep]\nstrength = [1.0]\n[[estimator]]\nname = \"svd:1\"\n")),
-        "[sweep] strength: unknown key \"strength\" in [model]; one of: kind, n, d, seen, noise, signal; did you mean "
-        "\"signal.strength\"?");
+    expect_part(error_of(study_with("signal = { strength = 2.0 }",
+                                    "[sweep]\nstrength = [1.0]\n[[estimator]]\nname = \"svd:1\"\n")),
+                "[sweep] strength: unknown key \"strength\" in [model]; one of: kind, n, d, seen, seen_by, "
+                "seen_spread, noise, signal; did you mean "
+                "\"signal.strength\"?");
     // One wrong value among correct ones, in two sweeps.
     const std::string one = error_of(study_with(
         "signal = { strength = 2.0 }", "[sweep]\nn = [24, 48]\nd = [32, 1]\n[[estimator]]\nname = \"svd:1\"\n"));

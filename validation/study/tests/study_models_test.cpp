@@ -168,6 +168,24 @@ TEST(StudyModels, RowsOfRandomScaleHaveNoLimits) {
     expect_rejected(with("student_rows = 5, colouring = \"eigenbasis\""), "rows of random scale cannot be coloured");
 }
 
+TEST(StudyModels, RatesOfMissingEntriesByRowOrColumnHaveNoLimits) {
+    const auto with = [](const std::string& rest) { return square + rest + "\nsignal = { strength = 3.0 }"; };
+    const Experiment uniform = read(with("seen = 0.5"));
+    const Experiment rows = read(with("seen = 0.5\nseen_by = \"rows\"\nseen_spread = 0.5"));
+    EXPECT_FALSE(uniform.cells[0].limits.empty());
+    EXPECT_EQ(read(with("seen = 0.5\nseen_by = \"uniform\"")).cells[0].hash(), uniform.cells[0].hash());
+    EXPECT_TRUE(rows.cells[0].limits.empty());
+    ASSERT_EQ(rows.notes.size(), 1U);
+    EXPECT_NE(rows.notes[0].find("probabilities of their own to be seen"), std::string::npos);
+    EXPECT_NE(rows.cells[0].hash(), uniform.cells[0].hash());
+    EXPECT_GT(mean_of(rows, 0, "overlap.left", 1), 0.3);
+    EXPECT_EQ(read(with("seen = 0.5\nseen_by = \"both\""), "[sweep]\nseen_spread = [0.0, 0.3]").cells.size(), 2U);
+    EXPECT_EQ(read(with("seen_by = \"rows\"")).cells[0].hash(), read(with("")).cells[0].hash());
+    expect_rejected(with("seen = 0.5\nseen_spread = 0.2"), "is not possible (probabilities from");
+    expect_rejected(with("seen = 0.8\nseen_by = \"both\"\nseen_spread = 0.2"), "is not possible (probabilities from");
+    expect_rejected(with("seen = 0.5\nseen_by = \"lines\""), "lines");
+}
+
 TEST(StudyModels, CountsHaveTheirMeansAsSignal) {
     const std::string counts = "kind = \"counts\"\nn = 40\nd = 60\n";
     const Experiment experiment = read(counts + "components = 2\nmean = 20.0\nrow_spread = 0.3");
