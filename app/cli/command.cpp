@@ -399,6 +399,20 @@ OptionSpec device_option(std::string help, std::string fallback) {
     return {"--device", one_of_or({"auto", "cpu", "emulated"}, "cuda:0"), std::move(help), std::move(fallback)};
 }
 
+void exclude_others(std::vector<OptionSpec>& options, std::string_view name, const std::vector<std::string>& kept,
+                    const std::string& why) {
+    OtherOptions others{.why = why};
+    const auto holds = [](const std::vector<std::string>& keys, std::string_view key) {
+        return std::ranges::find(keys, key) != keys.end();
+    };
+    for (const auto& option : options)
+        if (const std::string key = long_name(option);
+            key != name && !holds(kept, key) && !holds(option.needs.keys, name))
+            others.keys.push_back(key);
+    for (auto& option : options)
+        if (long_name(option) == name) option.excludes = others;
+}
+
 OptionSpec plot_option(const std::string& what) {
     return {"--plot", file_with({".svg", ".png", ".pdf"}), what + ": .svg, .png or .pdf"};
 }

@@ -85,6 +85,11 @@ void keep_apart(const std::string& output, const std::string& other);
 /// The options of all groups, in their order.
 [[nodiscard]] std::vector<OptionSpec> joined(std::initializer_list<std::vector<OptionSpec>> groups);
 
+/// Lets the option exclude all others of the list but those in `kept` and those that need it: the option of a model of
+/// its own, for which only few of the others mean something.
+void exclude_others(std::vector<OptionSpec>& options, std::string_view name, const std::vector<std::string>& kept,
+                    const std::string& why);
+
 /// `--device`; without a fallback a command does something else where it is not given.
 [[nodiscard]] OptionSpec device_option(std::string help, std::string fallback = "");
 /// `--plot`, a picture of this.

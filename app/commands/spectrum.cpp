@@ -413,7 +413,10 @@ Command spectrum_command() {
                      {"--col-spectrum", any_text("SPEC|FILE.npy"),
                       "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d"},
                  });
-    options = joined({options, before, symmetric_options(), noise, computing_options(), matrix_options()});
+    options = joined({options, before, symmetric_options(), noise, computing_options()});
+    exclude_others(options, "--symmetric", {"--loss", "--confidence", "--denoised", "--residual", "--keep-empty"},
+                   "it has a model of its own");
+    options = joined({options, matrix_options()});
     return {
         "spectrum",
         "which components of a matrix are signal: how many, how strong, how sure",

@@ -160,10 +160,7 @@ std::vector<OptionSpec> symmetric_options() {
         {{.key = "--symmetric",
           .help = "rows and columns are the same, and so is the noise: eigenvalues of both signs beside a semicircle "
                   "(spiked Wigner model), their p-values, strengths and overlaps; of a Hermitian matrix A + iB give "
-                  "a .npy file of complex numbers or [[A, -B], [B, A]]",
-          .excludes = {{"--estimator", "--intervals", "--plot", "--covariance", "--center", "--standardize",
-                        "--missing", "--row-spectrum", "--col-spectrum", "--values", "--precision", "--threads"},
-                       "it has a model of its own"}},
+                  "a .npy file of complex numbers or [[A, -B], [B, A]]"},
          {.key = "--level",
           .value = number("P", {.above = 0.0, .below = 1.0}),
           .help = "with --symmetric: probability that noise is taken for a component, of each test",

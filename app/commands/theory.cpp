@@ -300,7 +300,7 @@ Command theory_command() {
              "with --size: complex entries x, E |x|^2 = 1/d and E x^2 = 0, Gaussian ones; with --symmetric Hermitian "
              "matrices",
          .needs = {{"--size"}, "limits are the same for real and complex entries"},
-         .excludes = {{"--population", "--variances", "--seen"}, "their finite-size theory is that of real entries"}},
+         .excludes = {{"--seen"}, "its finite-size theory is that of real entries"}},
         {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity"},
         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
          "identity"},
@@ -335,6 +335,12 @@ Command theory_command() {
                    .fallback = "0",
                    .needs = what_is_quantized}});
     options = joined({options, of_profile, covariance_options(), symmetric_theory_options(), of_noise, of_quantizers});
+    exclude_others(options, "--variances", {"--aspect", "--size", "--strength", "--density", "--stieltjes"},
+                   "it is not known for a variance profile");
+    exclude_others(options, "--population", {"--aspect", "--size"},
+                   "this model has independent samples and one noise variance");
+    exclude_others(options, "--symmetric", {"--size", "--strength", "--entries", "--complex"},
+                   "this model has one noise level and as many rows as columns");
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
             {"spiked theory --aspect 1 --strength 1.5,2,4",

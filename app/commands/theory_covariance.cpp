@@ -94,11 +94,7 @@ std::vector<OptionSpec> covariance_options() {
           .help =
               "eigenvalues of the population's covariance: what those of a sample covariance and their eigenvectors "
               "show; rows are samples and columns features, with --size also how much this varies",
-          .repeatable = true,
-          .excludes = {{"--row-spectrum", "--col-spectrum", "--entries", "--seen", "--plot", "--quantile", "--bits",
-                        "--residual-energy", "--rank", "--strength", "--variances", "--left-squares", "--right-squares",
-                        "--density", "--stieltjes"},
-                       "this model has independent samples and one noise variance"}},
+          .repeatable = true},
          {.key = "--noise-variance",
           .value = number("S2", {.above = 0.0}),
           .help = "the other eigenvalues of the population",

@@ -67,10 +67,7 @@ std::vector<OptionSpec> profile_options() {
           .value = any_text("PROFILE"),
           .help = "independent entries of variance S/d in place of covariances: "
                   "blocks:S11,S12/S21,S22[:rows=W,W][:columns=W,W] for classes of rows and columns with these "
-                  "fractions, or file:PATH, a matrix with S of every entry",
-          .excludes = {{"--row-spectrum", "--col-spectrum", "--entries", "--seen", "--plot", "--quantile", "--bits",
-                        "--residual-energy", "--rank"},
-                       "it is not known for a variance profile"}},
+                  "fractions, or file:PATH, a matrix with S of every entry"},
          {.key = "--left-squares",
           .value = squares,
           .help = "where spikes lie: the sum of the squares of the left vector over each class of rows; by default "

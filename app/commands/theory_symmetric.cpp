@@ -135,11 +135,7 @@ std::vector<OptionSpec> symmetric_theory_options() {
         "Symmetric matrices",
         {{.key = "--symmetric",
           .help = "symmetric noise (Wigner matrices): --strength has eigenvalues of the clean matrix, of either sign; "
-                  "with --size also how much they vary",
-          .excludes = {{"--row-spectrum", "--col-spectrum", "--seen", "--plot", "--quantile", "--bits",
-                        "--residual-energy", "--rank", "--variances", "--left-squares", "--right-squares", "--density",
-                        "--stieltjes", "--population", "--noise-variance", "--aspect"},
-                       "this model has one noise level and as many rows as columns"}},
+                  "with --size also how much they vary"},
          {.key = "--noise-level",
           .value = number("S", {.above = 0.0}),
           .help = "with --symmetric: entries off the diagonal have variance S^2/n",
