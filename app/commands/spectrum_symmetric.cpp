@@ -158,9 +158,10 @@ std::vector<OptionSpec> symmetric_options() {
     return in_group(
         "Symmetric matrices",
         {{.key = "--symmetric",
-          .help = "rows and columns are the same, and so is the noise: eigenvalues of both signs beside a semicircle "
-                  "(spiked Wigner model), their p-values, strengths and overlaps; of a Hermitian matrix A + iB give "
-                  "a .npy file of complex numbers or [[A, -B], [B, A]]"},
+          .help =
+              "rows and columns are the same, and so is the noise (spiked Wigner model): eigenvalues of both signs, "
+              "their p-values, strengths and overlaps; a Hermitian matrix A + iB is a .npy file of complex numbers "
+              "or [[A, -B], [B, A]]"},
          {.key = "--level",
           .value = number("P", {.above = 0.0, .below = 1.0}),
           .help = "with --symmetric: probability that noise is taken for a component, of each test",

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <utility>
 
 #include "theory/laws/tracy_widom.hpp"
@@ -100,7 +102,95 @@ Criterion spike_deviation(Form form, std::string name, std::string setup, const 
             .negative_controls = std::move(controls)};
 }
 
+/// A Hermitian block from a square one of independent real entries of variance 1/n: below the diagonal stand x_ij +
+/// i x_ji over sqrt 2, so that Gaussian entries make the Gaussian unitary ensemble. With a strength other than 0 the
+/// spike has the vector left + i right over sqrt 2.
+struct HermitianSeen {
+    arma::vec eigenvalues = {};  ///< ascending
+    double overlap = 0.0;        ///< of the largest one with the spike
+};
+
+HermitianSeen hermitian_block(const Fixture& fixture, double strength, const TrialPlace& place,
+                              std::uint64_t replicate) {
+    const sim::SpikedSample drawn = fixture.draw(place, replicate);
+    const arma::uword n = drawn.noise.n_rows;
+    arma::cx_mat matrix(n, n);
+    for (arma::uword j = 0; j < n; ++j)
+        for (arma::uword i = j; i < n; ++i) {
+            const std::complex<double> entry(drawn.noise(i, j), i == j ? 0.0 : drawn.noise(j, i));
+            matrix(i, j) = i == j ? entry : std::sqrt(0.5) * entry;
+            matrix(j, i) = std::conj(matrix(i, j));
+        }
+    HermitianSeen seen;
+    if (strength == 0.0) {
+        seen.eigenvalues = arma::eig_sym(matrix);
+        return seen;
+    }
+    const arma::cx_vec vector = std::sqrt(0.5) * arma::cx_vec(drawn.left.col(0), drawn.right.col(0));
+    arma::cx_mat vectors;
+    arma::eig_sym(seen.eigenvalues, vectors, arma::cx_mat(matrix + strength * vector * vector.t()));
+    seen.overlap = std::norm(arma::cdot(vectors.col(n - 1), vector));
+    return seen;
+}
+
+enum class HermitianMeasure { eigenvalue, overlap, variance };
+
+/// The same of a spike of 2 thresholds in Hermitian noise: eigenvalue or overlap over its limit, minus 1, or the
+/// squared deviation of the eigenvalue over the variance of the theory, minus 1.
+Criterion hermitian_spike(HermitianMeasure measure, std::string name, const std::string& measures, double margin,
+                          double rate, std::vector<SizePlan> plan, std::vector<Control> controls) {
+    return {.name = std::move(name),
+            .measures = measures + ", one spike of 2 thresholds, Hermitian noise with complex Gaussian entries",
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                const Fixture fixture = make_fixture({Noise::white, 1.0, {1.0}, "gaussian"}, place.size);
+                const theory::SpikedWigner model(1.0, theory::Field::complex);
+                const double strength = 2.0 * (1.0 + 0.1 * place.fault_of("larger"));
+                const double outlier = model.outlier(strength), overlap = model.squared_overlap(strength).value;
+                const double variance =
+                    std::pow(model.spread(2.0).value().outlier, 2) / fixture.d() * (1.0 + place.fault_of("real"));
+                return [=](std::uint64_t replicate) {
+                    const HermitianSeen seen = hermitian_block(fixture, 2.0, place, replicate);
+                    const double eigenvalue = seen.eigenvalues.back();
+                    if (measure == HermitianMeasure::eigenvalue) return eigenvalue / outlier - 1.0;
+                    if (measure == HermitianMeasure::overlap) return seen.overlap / overlap - 1.0;
+                    return std::pow(eigenvalue - outlier, 2) / variance - 1.0;
+                };
+            },
+            .region = [=](std::size_t size) { return around(0.0, margin_at(size, margin, rate)); },
+            .quick = {plan.front()},
+            .full = plan,
+            .negative_controls = std::move(controls)};
+}
+
 constexpr double false_alarms = 0.05;
+
+/// The fraction of matrices of Hermitian noise whose largest modulus of an eigenvalue exceeds the critical one.
+Criterion hermitian_edge() {
+    return {.name = "level-hermitian",
+            .measures =
+                "fraction of Hermitian noise with complex Gaussian entries whose largest modulus of an eigenvalue "
+                "exceeds the critical value of level .05",
+            .summary = Summary::share,
+            .prepare = [](const TrialPlace& place) -> Trial {
+                const Fixture fixture = make_fixture({Noise::white, 1.0, {}, "gaussian"}, place.size);
+                const auto critical_of = [&](theory::Field field) {
+                    return theory::SpikedWigner(1.0, field).critical_modulus(false_alarms, place.size);
+                };
+                const double right = critical_of(theory::Field::complex);
+                const double critical = right + place.fault_of("real") * (critical_of(theory::Field::real) - right);
+                return [=](std::uint64_t replicate) {
+                    const arma::vec values = hermitian_block(fixture, 0.0, place, replicate).eigenvalues;
+                    return std::max(values.back(), -values.front()) > critical ? 1.0 : 0.0;
+                };
+            },
+            .region = [](std::size_t size) { return around(false_alarms, margin_at(size, 0.015, 1.0 / 3.0)); },
+            .quick = {{96, 6000}},
+            .full = {{96, 6000}},
+            .negative_controls = {{"real", "the critical value of real entries",
+                                   FaultSize{1.0, "of the way to that of real entries", 0.0,
+                                             "{} % of the way to the critical value of real entries"}}}};
+}
 
 /// The fraction of matrices of noise whose largest modulus of an eigenvalue exceeds the critical one.
 Criterion edge() {
@@ -156,7 +246,8 @@ std::vector<Claim> symmetric_claims() {
          .place = "Capitaine, Donati-Martin and Feral 2009; Benaych-Georges and Nadakuditi 2011",
          .statement =
              "a spike s of a symmetric matrix, of either sign, gives an eigenvalue s + sigma^2 / s, of variance "
-             "2 sigma^2 (1 - sigma^2 / s^2) / n, and a squared overlap 1 - sigma^2 / s^2",
+             "2 sigma^2 (1 - sigma^2 / s^2) / n (half of it for a Hermitian matrix), and a squared overlap "
+             "1 - sigma^2 / s^2",
          .plain = {"Eigenvalues of a symmetric matrix are too large by an amount that can be computed, whatever their "
                    "sign.",
                    "relative difference of eigenvalue and limit", "mean"},
@@ -168,6 +259,17 @@ std::vector<Claim> symmetric_claims() {
                               {{128, 3000}, {256, 1500}},
                               {{"independent", "half the variance, that of independent entries",
                                 FaultSize{0.5, "of the variance left out", 0.0, "{} % of the variance left out"}}}),
+              hermitian_spike(HermitianMeasure::eigenvalue, "mean-hermitian", "eigenvalue over its limit minus 1", 0.02,
+                              1.0, {{96, 800}}, {larger}),
+              hermitian_spike(HermitianMeasure::overlap, "overlap-hermitian",
+                              "squared overlap of the eigenvectors over its limit minus 1", 0.02, 1.0, {{96, 1500}},
+                              {larger}),
+              hermitian_spike(HermitianMeasure::variance, "variance-hermitian",
+                              "squared deviation of the eigenvalue from its limit over the variance of the theory, "
+                              "minus 1",
+                              0.2, 0.5, {{96, 3000}},
+                              {{"real", "the variance of real entries",
+                                FaultSize{1.0, "of the variance added", 0.0, "{} % of the variance added"}}}),
               spike_deviation(
                   Form::corrected, "variance-localised", "sparse:0.1 entries, a vector on 2 coordinates", "sparse:0.1",
                   "localised:2", {.excess_kurtosis = 7.0, .diagonal_variance = 2.0, .fourth_powers = 0.5}, 0.12,
@@ -178,11 +280,11 @@ std::vector<Claim> symmetric_claims() {
          .place = "Tracy and Widom 1996; Johnstone and Ma 2012; Lee and Yin 2014",
          .statement =
              "the ends of the spectrum of symmetric noise fluctuate by sigma n^(-2/3) and the Tracy-Widom law of "
-             "order 1, each for itself",
+             "order 1, of Hermitian noise of order 2, each for itself",
          .plain = {"The critical value for components of a symmetric matrix is exceeded by noise as often as it says.",
                    "fraction of noise matrices above it", "level"},
          .corrected = "",
-         .criteria = {edge()}}};
+         .criteria = {edge(), hermitian_edge()}}};
 }
 
 }  // namespace spiked::validation
