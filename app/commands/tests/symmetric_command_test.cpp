@@ -271,7 +271,7 @@ TEST(SymmetricSpectrum, RejectsWhatDoesNotGoWithIt) {
     };
     fails("spectrum " + file + " --level 0.05", 2, "--level has no effect without --symmetric");
     fails("spectrum " + file + " --symmetric --estimator svd:1", 2, "--estimator and --symmetric exclude each other");
-    fails("spectrum " + file + " --symmetric --sigma 1 --noise median", 2, "--sigma is known");
+    fails("spectrum " + file + " --symmetric --sigma 1 --noise median", 2, "--noise and --sigma exclude each other");
     fails("theory --aspect 1 --strength=-1", 2, "--strength -1 is not possible");
     fails("theory --symmetric --strength 2 --size 30x40", 2, "is no size of a symmetric matrix");
     fails("theory --symmetric --aspect 1", 2, "--aspect and --symmetric exclude each other");
