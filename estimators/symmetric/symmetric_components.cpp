@@ -260,7 +260,7 @@ SymmetricComponents components_of(Decomposed<Matrix> from, Field field, Symmetri
 double unit_of(const arma::mat& matrix, std::size_t size) {
     if (matrix.n_rows != matrix.n_cols || size < least_size)
         throw input_error(
-            "a {} x {} matrix is not symmetric, or too small: give one of at least {} rows and as many columns",
+            "a {} x {} matrix is not square, or too small: give one of at least {} rows and as many columns",
             matrix.n_rows, matrix.n_cols, least_size);
     if (!matrix.is_finite()) throw input_error("the matrix holds NaN or infinities: correct it");
     return arma::abs(matrix).max();

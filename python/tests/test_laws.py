@@ -189,7 +189,7 @@ class Symmetric(unittest.TestCase):
         ):
             with self.subTest(options=options), self.assertRaisesRegex(spiked.errors.SpikedError, text):
                 spiked.symmetric_components(X, **options)
-        with self.assertRaisesRegex(spiked.errors.UsageError, "diagonal has no effect without a size"):
+        with self.assertRaisesRegex(spiked.errors.UsageError, "diagonal has no effect without --size"):
             spiked.symmetric_theory([3.0], diagonal=1)
 
 

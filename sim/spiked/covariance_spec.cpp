@@ -95,6 +95,7 @@ void check_covariance(const CovarianceSpec& spec) {
 
 theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t size) {
     const CovarianceKind& kind = kind_of(spec);
+    (void)basis_of(spec);  // an unknown one is an error although the law does not depend on it
     const Numbers parameters = parameters_of(spec, kind);
     // The cells of a sweep need few different laws many times.
     constexpr std::size_t largest_cached = 4096;
