@@ -242,7 +242,11 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
         noise_of_seen(std::move(whole), data.entries.row_weights, data.entries.column_weights.t()),
         data.block ? data.block->kept_rows() : arma::uvec(), data.kept_columns);
     for (auto& method : chosen) {
-        if (data.entries.missing > 0) estimators::reject_whole_counts(method, data.entries.share);
+        if (data.entries.missing > 0) {
+            estimators::reject_whole_counts(method, data.entries.share);
+            if (auto note = estimators::note_on_known_level(method, data.entries.share); !note.empty())
+                data.notes.push_back(std::move(note));
+        }
         method = method.knowing(known);
         method.check_room(data.independent.rows, data.independent.columns);
     }

@@ -1,6 +1,9 @@
 #include "estimators/transforms/seen_noise.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/runtime/error.hpp"
@@ -72,6 +75,15 @@ void reject_whole_counts(const SpectralMethod& method, double share_seen) {
                 "{}: biwhiten without options is for whole Poisson counts (entries are missing, and those seen are "
                 "divided by their probability): write biwhiten:fit, or biwhiten:b={:.4g}:c={:.4g}",
                 method.name, 1.0 / share_seen, 1.0 / share_seen - 1.0);
+}
+
+std::string note_on_known_level(const SpectralMethod& method, double share_seen) {
+    const auto sigma = method.spec.named.number("sigma");
+    if (!sigma) return "";
+    return fmt::format(
+        "sigma={:g} is taken for the noise of entries as they are analysed, divided by their probability: if whole "
+        "entries have it, give sigma={:.4g}, which is {:g} over the root of the share seen",
+        *sigma, *sigma / std::sqrt(share_seen), *sigma);
 }
 
 }  // namespace spiked::estimators

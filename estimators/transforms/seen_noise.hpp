@@ -30,4 +30,8 @@ struct KnownCovariances {
 /// options for that.
 void reject_whole_counts(const SpectralMethod& method, double share_seen);
 
+/// A sentence where entries are missing and the method's name gives the noise level (`sigma=`), which is then that of
+/// entries divided by their probability of being seen. Empty for other methods.
+[[nodiscard]] std::string note_on_known_level(const SpectralMethod& method, double share_seen);
+
 }  // namespace spiked::estimators

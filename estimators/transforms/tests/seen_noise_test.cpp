@@ -83,5 +83,10 @@ TEST(SeenNoise, RejectsTheVariancesOfWholeCounts) {
         EXPECT_EQ(message(name), "") << name;
 }
 
+TEST(SeenNoise, AKnownLevelIsThatOfWeightedEntries) {
+    EXPECT_NE(note_on_known_level(spectral_method("gd-shrink:sigma=2"), 0.25).find("give sigma=4,"), std::string::npos);
+    EXPECT_EQ(note_on_known_level(spectral_method("gd-shrink"), 0.25), "");
+}
+
 }  // namespace
 }  // namespace spiked::estimators
